@@ -1,0 +1,2 @@
+//! One binary of scripted scenarios and the swarm.
+fn main() {}

@@ -1,0 +1,50 @@
+//! A bookie's folders and limits.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A bookie's folders and limits.
+#[derive(Clone, Debug)]
+pub struct BookieConfig {
+    /// Folder of the journal; may be on a disk of its own.
+    pub journal_directory: PathBuf,
+    /// Folder of entry logs and index.
+    pub ledger_directory: PathBuf,
+    /// Length of one journal file, pre-written with zeros and recycled.
+    pub journal_file_bytes: u64,
+    /// A journal group is closed at this many bytes.
+    pub journal_group_bytes: usize,
+    /// Bytes queued for the journal; adds beyond it are answered `Overloaded`.
+    pub journal_queue_bytes: usize,
+    /// Each half of the write cache; a full half is flushed to the entry log.
+    pub write_cache_bytes: usize,
+    /// A half that is not empty is flushed after this much time at the latest.
+    pub checkpoint_interval: Duration,
+    /// Length at which an entry log is closed and the next begun.
+    pub entry_log_bytes: u64,
+    /// Below this much free space the bookie turns read-only.
+    pub free_space_low_bytes: u64,
+    /// How often ledgers are compared with metadata and dead space is collected.
+    pub garbage_interval: Duration,
+    /// Pace of the scrubber, bytes a second; 0 turns it off.
+    pub scrub_bytes_per_second: u64,
+}
+
+impl BookieConfig {
+    /// Defaults below one data folder.
+    pub fn below(data: &std::path::Path) -> Self {
+        Self {
+            journal_directory: data.join("journal"),
+            ledger_directory: data.join("ledgers"),
+            journal_file_bytes: 128 * 1024 * 1024,
+            journal_group_bytes: 256 * 1024,
+            journal_queue_bytes: 64 * 1024 * 1024,
+            write_cache_bytes: 64 * 1024 * 1024,
+            checkpoint_interval: Duration::from_secs(5),
+            entry_log_bytes: 512 * 1024 * 1024,
+            free_space_low_bytes: 256 * 1024 * 1024,
+            garbage_interval: Duration::from_secs(60),
+            scrub_bytes_per_second: 4 * 1024 * 1024,
+        }
+    }
+}

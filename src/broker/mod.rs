@@ -1,0 +1,20 @@
+//! Topics, cursors and subscriptions; knows no client protocol. Brokers hold no data: everything a
+//! topic needs is in ledgers and metadata, so any broker can take it over.
+
+/// Cursors: how far a subscription has got.
+pub mod cursor;
+mod entry_header;
+/// A topic as a chain of ledgers.
+pub mod managed_ledger;
+mod messages;
+mod service;
+mod stats;
+
+pub use entry_header::{EntryHeader, EntryHeaderError};
+pub use messages::{
+    AckError, AckRequest, AckTarget, AckType, CloseReason, ConnectionFacts, ConsumerSink, Delivery,
+    InitialPosition, LastMessage, ProducerSink, Publish, PublishError, PublishOutcome, SeekTarget,
+    SubscribeOptions, SubscriptionType,
+};
+pub use service::{Broker, BrokerConfig, BrokerError, Consumer, Producer, ProducerOptions, Topic};
+pub use stats::{ConsumerStats, Flow, PublisherStats, SubscriptionStats, TopicStats};

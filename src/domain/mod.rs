@@ -1,0 +1,21 @@
+//! Shared nouns: admitted only when three modules need them. No I/O, no async, no clock.
+
+mod bookie_id;
+mod bookie_messages;
+mod entry;
+mod ledger_id;
+mod position;
+mod size;
+mod time;
+mod topic_name;
+
+pub use bookie_id::{BookieId, CreatorToken};
+pub use bookie_messages::{
+    AddAnswer, AddBatch, AddError, AddSink, LastAddConfirmed, ReadError, ReadRequest,
+};
+pub use entry::{Entry, EntryDamage};
+pub use ledger_id::{EntryId, LedgerId};
+pub use position::Position;
+pub use size::{KIBIBYTE, MEBIBYTE};
+pub use time::{Instant, WallTime};
+pub use topic_name::{Domain, NamespaceName, TopicName, TopicNameError};

@@ -1,0 +1,17 @@
+//! The client that makes bookies into a log. Life of a ledger: created open by one writer, written,
+//! then closed by its writer, or fenced, recovered and closed by someone else; never changed after that
+//! but for which bookies hold it. The protocol and its reasons: `docs/internals/ledger_protocol.md`.
+
+mod bookie_client;
+mod client;
+mod config;
+mod error;
+mod record;
+
+pub use bookie_client::{BookieClient, BookiePool};
+pub use client::{ClosedLedger, LedgerClient, LedgerReader, LedgerWriter, WriterEvents};
+pub use config::LedgerConfig;
+pub use error::{
+    AppendRefused, CloseError, CreateError, DeleteError, LedgerReadError, RecoveryError, WriterEnd,
+};
+pub use record::{Fragment, LedgerRecord, LedgerState, Quorum, QuorumError};

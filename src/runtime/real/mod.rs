@@ -1,0 +1,2 @@
+//! Production: tokio, the operating system's sockets, files, clocks and entropy.
+//! The one place that may call them.

@@ -1,0 +1,1 @@
+//! Simulation: one seed, one thread, many nodes.
