@@ -1,2 +1,35 @@
 //! Production: tokio, the operating system's sockets, files, clocks and entropy.
 //! The one place that may call them.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the door to the operating system: everything banned elsewhere is performed here"
+)]
+
+mod blocking;
+mod clock;
+mod disk;
+mod file;
+mod index;
+mod network;
+mod process;
+mod random;
+mod tasks;
+
+use std::sync::Arc;
+
+use super::{Clock, Disk, Network, Random, Runtime, Tasks};
+
+pub use process::{ProcessSignals, run};
+
+/// The production runtime. Must be called inside [`run`] (or another multi-threaded tokio runtime).
+pub fn runtime() -> Runtime {
+    Runtime {
+        clock: Clock::new(Arc::new(clock::SystemClock::new())),
+        tasks: Tasks::new(Arc::new(tasks::TokioTasks)),
+        network: Network::new(Arc::new(network::TcpNetwork)),
+        disk: Disk::new(Arc::new(disk::FileSystem)),
+        indexes: Arc::new(index::SledIndexes),
+        random: Random::new(Arc::new(random::SystemRandom::new())),
+    }
+}

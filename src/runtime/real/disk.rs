@@ -1,0 +1,152 @@
+//! The operating system's file system.
+
+use std::fs::{File as SystemFile, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::blocking::{DedicatedThread, run_blocking};
+use super::file::OpenFile;
+use crate::runtime::{
+    CreateMode, DirectoryEntry, DiskDriver, DiskError, DiskErrorKind, DiskLock, DiskOperation,
+    DiskResult, File, OpenMode,
+};
+
+/// Name of the file that is locked to take a folder.
+const LOCK_FILE: &str = "lock";
+
+pub(super) struct FileSystem;
+
+pub(super) fn disk_error(operation: DiskOperation, path: &Path, error: io::Error) -> DiskError {
+    let kind = match error.kind() {
+        io::ErrorKind::NotFound => DiskErrorKind::NotFound,
+        io::ErrorKind::AlreadyExists => DiskErrorKind::AlreadyExists,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DiskErrorKind::Full,
+        _ => DiskErrorKind::Failed,
+    };
+    DiskError::new(operation, path, kind, error.to_string())
+}
+
+/// Runs a call of `std::fs` on the blocking pool and gives its error the facts.
+async fn call<T: Send + 'static>(
+    operation: DiskOperation,
+    path: &Path,
+    work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+) -> DiskResult<T> {
+    let owned = path.to_owned();
+    run_blocking(path, move || work(&owned).map_err(|error| disk_error(operation, &owned, error)))
+        .await
+}
+
+#[async_trait]
+impl DiskDriver for FileSystem {
+    async fn open(&self, path: &Path, create: CreateMode, mode: OpenMode) -> DiskResult<File> {
+        let file = call(DiskOperation::Open, path, move |path| {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true);
+            match create {
+                CreateMode::Existing => {}
+                CreateMode::CreateIfMissing => {
+                    options.create(true).truncate(false);
+                }
+                CreateMode::CreateNew => {
+                    options.create_new(true);
+                }
+            }
+            options.open(path)
+        })
+        .await?;
+        let thread = match mode {
+            OpenMode::Shared => None,
+            OpenMode::Dedicated => Some(
+                DedicatedThread::start("seawall-file")
+                    .map_err(|error| disk_error(DiskOperation::Open, path, error))?,
+            ),
+        };
+        Ok(Arc::new(OpenFile::new(file, path.to_owned(), thread)))
+    }
+
+    async fn rename(&self, from: &Path, to: &Path) -> DiskResult<()> {
+        let to = to.to_owned();
+        call(DiskOperation::Rename, from, move |from| std::fs::rename(from, to)).await
+    }
+
+    async fn remove(&self, path: &Path) -> DiskResult<()> {
+        call(DiskOperation::Remove, path, |path| std::fs::remove_file(path)).await
+    }
+
+    async fn remove_directory(&self, path: &Path) -> DiskResult<()> {
+        call(DiskOperation::Remove, path, |path| match std::fs::remove_dir_all(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            result => result,
+        })
+        .await
+    }
+
+    async fn create_directory(&self, path: &Path) -> DiskResult<()> {
+        call(DiskOperation::Directory, path, |path| std::fs::create_dir_all(path)).await
+    }
+
+    async fn list(&self, path: &Path) -> DiskResult<Vec<DirectoryEntry>> {
+        call(DiskOperation::Directory, path, |path| {
+            let mut entries = Vec::new();
+            for entry in std::fs::read_dir(path)? {
+                let entry = entry?;
+                let metadata = match entry.metadata() {
+                    // Removed since it was listed.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    result => result?,
+                };
+                entries.push(DirectoryEntry {
+                    name: entry.file_name().to_string_lossy().into_owned(),
+                    length: if metadata.is_dir() { 0 } else { metadata.len() },
+                    is_directory: metadata.is_dir(),
+                });
+            }
+            entries.sort_by(|left, right| left.name.cmp(&right.name));
+            Ok(entries)
+        })
+        .await
+    }
+
+    async fn sync_directory(&self, path: &Path) -> DiskResult<()> {
+        call(DiskOperation::Sync, path, |path| SystemFile::open(path)?.sync_all()).await
+    }
+
+    async fn free_space(&self, path: &Path) -> DiskResult<u64> {
+        call(DiskOperation::Directory, path, |path| {
+            let facts = rustix::fs::statvfs(path)?;
+            Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
+        })
+        .await
+    }
+
+    async fn lock(&self, path: &Path) -> DiskResult<Box<dyn DiskLock>> {
+        let lock_path = path.join(LOCK_FILE);
+        let file = call(DiskOperation::Lock, &lock_path, |path| {
+            OpenOptions::new().create(true).truncate(false).write(true).open(path)
+        })
+        .await?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(FolderLock { _file: file })),
+            Err(std::fs::TryLockError::WouldBlock) => Err(DiskError::new(
+                DiskOperation::Lock,
+                &lock_path,
+                DiskErrorKind::Locked,
+                "another process holds this folder",
+            )),
+            Err(std::fs::TryLockError::Error(error)) => {
+                Err(disk_error(DiskOperation::Lock, &lock_path, error))
+            }
+        }
+    }
+}
+
+/// Released by the operating system when the file is closed, also by a crash.
+struct FolderLock {
+    _file: SystemFile,
+}
+
+impl DiskLock for FolderLock {}
