@@ -34,3 +34,6 @@ pub mod runtime;
 pub mod simulator;
 /// What an operator sees: metrics and logs.
 pub mod telemetry;
+
+#[cfg(test)]
+mod tidy;

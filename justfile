@@ -1,0 +1,38 @@
+# What a change must pass: format, lints as errors, all tests, a short swarm.
+check: lint test
+
+# Format and lints.
+lint:
+    cargo fmt --check
+    cargo clippy --all-targets --features mutants -- -D warnings
+
+# Everything the README's test command runs: unit, property, simulation and real-client tests.
+test:
+    bash .ci/test
+
+# One simulated run, told at length: `just sim 42` (topology: standalone or cluster).
+sim SEED TOPOLOGY="cluster":
+    cargo run --release -- sim run --seeds {{SEED}} --topology {{TOPOLOGY}}
+
+# Many seeds on both topologies: `just swarm 0..300`.
+swarm SEEDS="0..300":
+    cargo build --release
+    target/release/seawall sim run --seeds {{SEEDS}} --topology standalone
+    target/release/seawall sim run --seeds {{SEEDS}} --topology cluster
+
+# Replay a seed with its events: `just replay 42`.
+replay SEED TOPOLOGY="cluster":
+    cargo run --release -- sim replay {{SEED}} --topology {{TOPOLOGY}}
+
+# Plant each bug and see it caught.
+mutants:
+    cargo build --release --features mutants
+    target/release/seawall sim mutants
+
+# Measure against the floor in the same run.
+bench:
+    cargo run --release -- bench
+
+# The API documentation, broken links are errors.
+docs:
+    RUSTDOCFLAGS="-D warnings --cfg madsim" cargo doc --no-deps
