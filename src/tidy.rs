@@ -31,7 +31,8 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// Names that say nothing about what a file owns.
-const EMPTY_NAMES: &[&str] = &["utils", "util", "helpers", "helper", "common", "impls", "misc", "core"];
+const EMPTY_NAMES: &[&str] =
+    &["utils", "util", "helpers", "helper", "common", "impls", "misc", "core"];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

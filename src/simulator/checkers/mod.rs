@@ -1,0 +1,69 @@
+//! One invariant a file. Checking draws no randomness and counts what it compared: a checker that
+//! compared nothing proves nothing, and the run says so.
+
+mod no_acknowledged_loss;
+mod no_phantom;
+mod order;
+mod stable_positions;
+mod subscription;
+
+pub use no_acknowledged_loss::no_acknowledged_loss;
+pub use no_phantom::no_phantom;
+pub use order::order;
+pub use stable_positions::stable_positions;
+pub use subscription::{subscription_misses_nothing, subscription_repeats_nothing};
+
+use serde::{Deserialize, Serialize};
+
+use super::history::History;
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Violation {
+    /// The promise, by its number in `docs/ARCHITECTURE.md`, or `liveness`, `panic`.
+    pub promise: String,
+    /// The checker that saw it.
+    pub checker: String,
+    /// What was seen.
+    pub detail: String,
+}
+
+/// What one checker found.
+#[derive(Clone, Debug, Default)]
+pub struct Finding {
+    /// How many facts were compared.
+    pub compared: u64,
+    /// The first violations, at most [`VIOLATIONS_MAX`].
+    pub violations: Vec<Violation>,
+}
+
+/// Violations kept of one checker: the first tell the story.
+const VIOLATIONS_MAX: usize = 3;
+
+impl Finding {
+    fn broken(&mut self, promise: &str, checker: &str, detail: String) {
+        if self.violations.len() < VIOLATIONS_MAX {
+            self.violations.push(Violation {
+                promise: promise.to_owned(),
+                checker: checker.to_owned(),
+                detail,
+            });
+        }
+    }
+}
+
+/// A check over a finished history.
+pub type HistoryChecker = fn(&History) -> Finding;
+
+/// Every history checker with its name.
+pub const HISTORY_CHECKERS: &[(&str, HistoryChecker)] = &[
+    ("no_acknowledged_loss", no_acknowledged_loss),
+    ("order", order),
+    ("no_phantom", no_phantom),
+    ("stable_positions", stable_positions),
+    ("subscription_misses_nothing", subscription_misses_nothing),
+    ("subscription_repeats_nothing", subscription_repeats_nothing),
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! Each checker is shown a history it must refuse.
+
+use super::*;
+use crate::domain::{EntryId, LedgerId, Position};
+use crate::simulator::history::{AckRecord, DeliveryRecord, MessageNumber, Place, PublishFate};
+
+const TOPIC: &str = "t";
+
+fn at(entry: i64) -> Place {
+    Place { position: Position::new(LedgerId(1), EntryId(entry)), batch_index: -1 }
+}
+
+/// Three messages of one producer, committed, stored, delivered to `s` and acknowledged.
+fn good() -> History {
+    let mut history = History::default();
+    for entry in 0..3 {
+        let number = history.sent(TOPIC, 1, 0);
+        history.told(number, PublishFate::Committed(at(entry)));
+        history.final_log.entry(TOPIC.into()).or_default().push((at(entry), Some(number)));
+        history.deliveries.push(DeliveryRecord {
+            topic: TOPIC.into(),
+            subscription: "s".into(),
+            session: 1,
+            number: Some(number),
+            position: at(entry),
+            at: 10,
+        });
+        history.acks.push(AckRecord {
+            topic: TOPIC.into(),
+            subscription: "s".into(),
+            position: at(entry),
+            receipt_at: Some(20),
+        });
+    }
+    history
+}
+
+fn broken(history: &History) -> Vec<&'static str> {
+    HISTORY_CHECKERS
+        .iter()
+        .filter(|(_, check)| !check(history).violations.is_empty())
+        .map(|(name, _)| *name)
+        .collect()
+}
+
+#[test]
+fn a_good_history_passes_and_every_checker_compares() {
+    let history = good();
+    assert_eq!(broken(&history), Vec::<&str>::new());
+    for (name, check) in HISTORY_CHECKERS {
+        assert!(check(&history).compared > 0, "{name} compared nothing");
+    }
+}
+
+#[test]
+fn a_lost_message_is_seen() {
+    let mut history = good();
+    history.final_log.get_mut(TOPIC).unwrap().pop();
+    assert_eq!(broken(&history), ["no_acknowledged_loss"]);
+}
+
+#[test]
+fn a_reordered_log_is_seen() {
+    let mut history = good();
+    let log = history.final_log.get_mut(TOPIC).unwrap();
+    let (first, second) = (log[0].1, log[1].1);
+    log[0].1 = second;
+    log[1].1 = first;
+    assert!(broken(&history).contains(&"order"));
+    assert!(broken(&history).contains(&"stable_positions"));
+}
+
+#[test]
+fn a_phantom_is_seen() {
+    let mut history = good();
+    history.final_log.get_mut(TOPIC).unwrap().push((at(3), Some(MessageNumber(99))));
+    assert!(broken(&history).contains(&"no_phantom"));
+    history.final_log.get_mut(TOPIC).unwrap().last_mut().unwrap().1 = None;
+    assert!(broken(&history).contains(&"no_phantom"));
+}
+
+#[test]
+fn a_missed_delivery_is_seen() {
+    let mut history = good();
+    history.deliveries.remove(1);
+    assert_eq!(broken(&history), ["subscription_misses_nothing"]);
+}
+
+#[test]
+fn a_repeat_after_a_durable_acknowledgement_is_seen() {
+    let mut history = good();
+    let again = DeliveryRecord { session: 2, at: 30, ..history.deliveries[0].clone() };
+    history.deliveries.push(again);
+    assert_eq!(broken(&history), ["subscription_repeats_nothing"]);
+}

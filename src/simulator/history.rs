@@ -1,0 +1,183 @@
+//! What clients did and were told in one run. Every published message carries a unique number, so the
+//! checks over it are linear. Outcomes that were never told stay in it as unknown.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::domain::Position;
+
+/// Where a message is: its entry, and its index there if the entry is a batch (else -1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The entry.
+    pub position: Position,
+    /// The index in the batch, -1 outside one.
+    pub batch_index: i32,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}:{}", self.position, self.batch_index)
+    }
+}
+
+/// A message's unique number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageNumber(pub u64);
+
+/// What became of a publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PublishFate {
+    /// Receipt with this position.
+    Committed(Place),
+    /// Certainly not stored.
+    Rejected,
+    /// Nobody told.
+    Unknown,
+}
+
+/// One publish.
+#[derive(Clone, Debug)]
+pub struct PublishRecord {
+    /// The topic.
+    pub topic: String,
+    /// Which producer, numbered over the run; its messages are ordered.
+    pub producer: u32,
+    /// Virtual nanoseconds at the send.
+    pub sent_at: u64,
+    /// What became of it.
+    pub fate: PublishFate,
+}
+
+/// One delivery to a consumer.
+#[derive(Clone, Debug)]
+pub struct DeliveryRecord {
+    /// The topic.
+    pub topic: String,
+    /// The subscription; `None` for the final reader.
+    pub subscription: String,
+    /// Which consumer session, numbered over the run.
+    pub session: u32,
+    /// The message's number; `None` if the bytes were not a message of ours.
+    pub number: Option<MessageNumber>,
+    /// Where the broker says it is.
+    pub position: Place,
+    /// Virtual nanoseconds.
+    pub at: u64,
+}
+
+/// One acknowledgement with its receipt.
+#[derive(Clone, Debug)]
+pub struct AckRecord {
+    /// The topic.
+    pub topic: String,
+    /// The subscription.
+    pub subscription: String,
+    /// What was acknowledged.
+    pub position: Place,
+    /// Virtual nanoseconds when the receipt came; `None` if it never came.
+    pub receipt_at: Option<u64>,
+}
+
+/// The history of one run.
+#[derive(Debug, Default)]
+pub struct History {
+    /// Publishes by number.
+    pub publishes: BTreeMap<MessageNumber, PublishRecord>,
+    /// Deliveries in order of receipt.
+    pub deliveries: Vec<DeliveryRecord>,
+    /// Acknowledgements in order of sending.
+    pub acks: Vec<AckRecord>,
+    /// Per topic, the whole log as the final reader saw it.
+    pub final_log: BTreeMap<String, Vec<(Place, Option<MessageNumber>)>>,
+    next_number: u64,
+    next_producer: u32,
+    next_session: u32,
+}
+
+/// Shared by the workloads of a run.
+#[derive(Clone, Default)]
+pub struct SharedHistory(Arc<Mutex<History>>);
+
+impl SharedHistory {
+    /// The history, locked; never hold it across an await.
+    pub fn lock(&self) -> MutexGuard<'_, History> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl History {
+    /// A fresh producer number.
+    pub fn new_producer(&mut self) -> u32 {
+        self.next_producer += 1;
+        self.next_producer
+    }
+
+    /// A fresh consumer session number.
+    pub fn new_session(&mut self) -> u32 {
+        self.next_session += 1;
+        self.next_session
+    }
+
+    /// Records a send and gives the message its number. Its fate is unknown until told.
+    pub fn sent(&mut self, topic: &str, producer: u32, at: u64) -> MessageNumber {
+        self.next_number += 1;
+        let number = MessageNumber(self.next_number);
+        let record = PublishRecord {
+            topic: topic.to_owned(),
+            producer,
+            sent_at: at,
+            fate: PublishFate::Unknown,
+        };
+        self.publishes.insert(number, record);
+        number
+    }
+
+    /// Records what became of a publish.
+    pub fn told(&mut self, number: MessageNumber, fate: PublishFate) {
+        if let Some(record) = self.publishes.get_mut(&number) {
+            record.fate = fate;
+        }
+    }
+
+    /// Publishes whose receipt came.
+    pub fn committed(&self) -> impl Iterator<Item = (MessageNumber, &PublishRecord, Place)> {
+        self.publishes.iter().filter_map(|(number, record)| match record.fate {
+            PublishFate::Committed(position) => Some((*number, record, position)),
+            PublishFate::Rejected | PublishFate::Unknown => None,
+        })
+    }
+}
+
+/// The body of a message: its number and filler that depends on it, so that mixed-up bytes show.
+pub fn encode_body(number: MessageNumber, length: usize) -> Vec<u8> {
+    let mut body = Vec::with_capacity(length.max(16));
+    body.extend_from_slice(&number.0.to_be_bytes());
+    body.extend_from_slice(&crate::simulator::plan::scramble(number.0).to_be_bytes());
+    while body.len() < length {
+        body.push((number.0 as u8).wrapping_add(body.len() as u8));
+    }
+    body
+}
+
+/// The number in a message's body, `None` if any byte is not as [`encode_body`] made it.
+pub fn decode_body(body: &[u8]) -> Option<MessageNumber> {
+    let number = MessageNumber(u64::from_be_bytes(body.get(..8)?.try_into().ok()?));
+    (encode_body(number, body.len()) == body).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_byte_is_no_message_of_ours() {
+        let body = encode_body(MessageNumber(77), 100);
+        assert_eq!(decode_body(&body), Some(MessageNumber(77)));
+        for at in 0..body.len() {
+            let mut changed = body.clone();
+            changed[at] ^= 1;
+            assert_eq!(decode_body(&changed), None, "byte {at}");
+        }
+    }
+}

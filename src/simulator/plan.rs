@@ -1,0 +1,224 @@
+//! What one seed means: topology, settings, workloads and faults, drawn by swarm (whole fault kinds are
+//! switched off at random, since a fault that is always there hides bugs that need its absence).
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The shape of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Topology {
+    /// One node with all roles, 1/1/1.
+    Standalone,
+    /// One metadata node, three bookies with 3/3/2, one broker.
+    Cluster,
+}
+
+impl Topology {
+    /// The word on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Standalone => "standalone",
+            Self::Cluster => "cluster",
+        }
+    }
+}
+
+/// A kind of fault the nemesis can inject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// A process dies and comes back; its unsynced bytes survive.
+    Crash,
+    /// A node loses power: unsynced bytes and names are lost, kept or torn.
+    PowerLoss,
+    /// A process stands still for a while (SIGSTOP).
+    Pause,
+    /// Links are cut, both ways, one way, or around one node.
+    Partition,
+    /// Streams are reset while both ends live.
+    Reset,
+    /// Links become slow.
+    SlowLink,
+    /// A disk becomes slow or stalls.
+    SlowDisk,
+    /// A sync fails.
+    SyncError,
+    /// A read fails.
+    ReadError,
+    /// Bits flip at rest.
+    BitRot,
+    /// A disk is full for a while.
+    DiskFull,
+    /// Clocks drift, jump or freeze, per node.
+    Clock,
+    /// The index is lost with the crash.
+    IndexLoss,
+}
+
+impl FaultKind {
+    /// Every kind.
+    pub const ALL: &'static [Self] = &[
+        Self::Crash,
+        Self::PowerLoss,
+        Self::Pause,
+        Self::Partition,
+        Self::Reset,
+        Self::SlowLink,
+        Self::SlowDisk,
+        Self::SyncError,
+        Self::ReadError,
+        Self::BitRot,
+        Self::DiskFull,
+        Self::Clock,
+        Self::IndexLoss,
+    ];
+
+    /// The word in reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Crash => "crash",
+            Self::PowerLoss => "power_loss",
+            Self::Pause => "pause",
+            Self::Partition => "partition",
+            Self::Reset => "reset",
+            Self::SlowLink => "slow_link",
+            Self::SlowDisk => "slow_disk",
+            Self::SyncError => "sync_error",
+            Self::ReadError => "read_error",
+            Self::BitRot => "bit_rot",
+            Self::DiskFull => "disk_full",
+            Self::Clock => "clock",
+            Self::IndexLoss => "index_loss",
+        }
+    }
+}
+
+/// Everything drawn for one seed.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seed.
+    pub seed: u64,
+    /// The shape of the cluster.
+    pub topology: Topology,
+    /// Fault kinds that may happen in this run.
+    pub faults: Vec<FaultKind>,
+    /// Mean pause between faults.
+    pub fault_interval: Duration,
+    /// Length of the safety phase.
+    pub safety_phase: Duration,
+    /// Longest wait in the liveness phase until everything is published, delivered and read again.
+    pub liveness_limit: Duration,
+    /// Topics.
+    pub topics: u32,
+    /// Producers of each topic.
+    pub producers: u32,
+    /// Mean pause between two publishes of a producer.
+    pub publish_interval: Duration,
+    /// Sends a producer keeps in flight.
+    pub producer_window: u32,
+    /// Body bytes: from … to.
+    pub body_bytes: (u64, u64),
+    /// Consumers of the Shared subscription of each topic.
+    pub shared_consumers: u32,
+    /// A ledger is rolled over at this many entries.
+    pub ledger_entries_max: u64,
+    /// Each half of a bookie's write cache, bytes: small ones make checkpoints frequent.
+    pub write_cache_bytes: usize,
+    /// Journal file length, bytes: small ones make recycling frequent.
+    pub journal_file_bytes: u64,
+    /// Longest time between checkpoints.
+    pub checkpoint_interval: Duration,
+    /// Entries in a cursor's ledger before it is rolled.
+    pub cursor_ledger_entries_max: u64,
+    /// Producers send batches of this many messages at most (1: no batches).
+    pub batch_messages: u32,
+}
+
+/// A pure draw of a plan: the n-th question about a seed has the same answer for ever, whatever is asked
+/// in between, since each question is named.
+struct Draw {
+    seed: u64,
+}
+
+impl Draw {
+    fn value(&self, question: &str) -> u64 {
+        question.bytes().fold(scramble(self.seed), |hash, byte| scramble(hash ^ u64::from(byte)))
+    }
+
+    /// Uniform in `low..=high`.
+    fn between(&self, question: &str, low: u64, high: u64) -> u64 {
+        low + self.value(question) % (high - low + 1)
+    }
+
+    fn chance(&self, question: &str, percent: u64) -> bool {
+        self.value(question) % 100 < percent
+    }
+
+    fn pick<T: Copy>(&self, question: &str, choices: &[T]) -> T {
+        choices[(self.value(question) % choices.len() as u64) as usize]
+    }
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn draw(seed: u64, topology: Topology) -> Self {
+        let draw = Draw { seed: scramble(seed) ^ topology as u64 };
+        // One run in ten is calm: a failure there is the plainest story.
+        let calm = draw.chance("calm", 10);
+        let faults = FaultKind::ALL
+            .iter()
+            .copied()
+            .filter(|kind| !calm && draw.chance(kind.as_str(), 50))
+            .collect();
+        Self {
+            seed,
+            topology,
+            faults,
+            fault_interval: Duration::from_millis(
+                draw.pick("fault interval", &[700, 1500, 3000, 6000]),
+            ),
+            safety_phase: Duration::from_secs(draw.between("safety phase", 15, 40)),
+            liveness_limit: Duration::from_secs(240),
+            topics: draw.between("topics", 1, 2) as u32,
+            producers: draw.between("producers", 1, 2) as u32,
+            publish_interval: Duration::from_millis(
+                draw.pick("publish interval", &[3, 10, 30, 100]),
+            ),
+            producer_window: draw.pick("window", &[1, 4, 32]),
+            body_bytes: draw.pick("body", &[(16, 64), (16, 1024), (512, 8192)]),
+            shared_consumers: draw.between("shared consumers", 1, 3) as u32,
+            ledger_entries_max: draw.pick("ledger entries", &[10, 50, 300, 100_000]),
+            write_cache_bytes: draw.pick("write cache", &[16 * 1024, 128 * 1024, 4 * 1024 * 1024]),
+            journal_file_bytes: draw.pick("journal file", &[128 * 1024, 1024 * 1024]),
+            checkpoint_interval: Duration::from_millis(
+                draw.pick("checkpoint", &[300, 1500, 10_000]),
+            ),
+            cursor_ledger_entries_max: draw.pick("cursor ledger", &[5, 50, 5_000]),
+            batch_messages: draw.pick("batch", &[1, 1, 5]),
+        }
+    }
+}
+
+/// Finalizer of splitmix64; see `runtime::Random`.
+pub const fn scramble(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_differ_and_repeat() {
+        let faults = |seed| Plan::draw(seed, Topology::Cluster).faults;
+        assert_eq!(faults(1), faults(1));
+        let kinds: std::collections::BTreeSet<_> = (0..50).flat_map(faults).collect();
+        assert_eq!(kinds.len(), FaultKind::ALL.len(), "fifty seeds draw every kind");
+        assert!((0..50).any(|seed| faults(seed).is_empty()), "some seeds are calm");
+    }
+}

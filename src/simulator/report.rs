@@ -1,0 +1,48 @@
+//! What one run found: one JSON line from the child process that ran the seed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::checkers::Violation;
+use super::plan::Topology;
+
+/// What one run found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// The seed.
+    pub seed: u64,
+    /// The shape of the cluster.
+    pub topology: Topology,
+    /// Promises broken; empty is a pass.
+    pub violations: Vec<Violation>,
+    /// Facts compared, by checker.
+    pub compared: BTreeMap<String, u64>,
+    /// Faults that happened, by kind.
+    pub faults: BTreeMap<String, u64>,
+    /// Marks visited.
+    pub marks: BTreeMap<String, u64>,
+    /// Publishes: committed, rejected, unknown.
+    pub publishes: [u64; 3],
+    /// Deliveries to consumers.
+    pub deliveries: u64,
+    /// Acknowledgements with a receipt.
+    pub acks: u64,
+    /// Virtual milliseconds from heal to everything published, delivered and read.
+    pub recovered_after_ms: Option<u64>,
+    /// Virtual milliseconds of the run.
+    pub virtual_ms: u64,
+    /// Real milliseconds of the run.
+    pub real_ms: u64,
+    /// Events of the run.
+    pub events: u64,
+    /// Rolling hash over all of them, hexadecimal.
+    pub hash: String,
+}
+
+impl Report {
+    /// The command that runs this seed again.
+    pub fn replay_command(&self) -> String {
+        format!("seawall sim replay {} --topology {}", self.seed, self.topology.as_str())
+    }
+}
