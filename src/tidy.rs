@@ -172,3 +172,20 @@ fn docs_name_paths_that_exist() {
     }
     assert!(checked > 20, "only {checked} paths checked");
 }
+
+#[test]
+fn planted_bugs_are_listed() {
+    let listed: BTreeSet<String> =
+        crate::simulator::mutant_list::MUTANTS.iter().map(|mutant| mutant.name.to_owned()).collect();
+    let mut planted = BTreeSet::new();
+    for (path, text) in rust_files() {
+        if path.starts_with("src/invariant") || path.ends_with("tidy.rs") {
+            continue;
+        }
+        for rest in text.split("mutant!(\"").skip(1) {
+            planted.insert(rest.split('"').next().unwrap_or_default().to_owned());
+        }
+    }
+    planted.remove("…");
+    assert_eq!(planted, listed, "planted in the code (left) and listed in mutant_list.rs (right)");
+}

@@ -41,6 +41,26 @@ pub struct Report {
 }
 
 impl Report {
+    /// A run that could not give a report of its own.
+    pub fn of_failure(seed: u64, topology: Topology, violation: Violation) -> Self {
+        Self {
+            seed,
+            topology,
+            violations: vec![violation],
+            compared: BTreeMap::new(),
+            faults: BTreeMap::new(),
+            marks: BTreeMap::new(),
+            publishes: [0; 3],
+            deliveries: 0,
+            acks: 0,
+            recovered_after_ms: None,
+            virtual_ms: 0,
+            real_ms: 0,
+            events: 0,
+            hash: String::new(),
+        }
+    }
+
     /// The command that runs this seed again.
     pub fn replay_command(&self) -> String {
         format!("seawall sim replay {} --topology {}", self.seed, self.topology.as_str())

@@ -1,0 +1,89 @@
+//! One seed: in this process, or in a child whose death is itself a finding.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::simulator::checkers::Violation;
+use crate::simulator::plan::Topology;
+use crate::simulator::report::Report;
+
+/// A seed that runs longer than this in real time is hung.
+const REAL_TIME_LIMIT: Duration = Duration::from_secs(180);
+
+/// Bytes of a dead child's standard error shown.
+const STDERR_BYTES_MAX: usize = 3000;
+
+/// Runs the seed in this process.
+pub fn run_here(
+    seed: u64,
+    topology: Topology,
+    mutant: Option<&str>,
+    trace: bool,
+) -> Result<Report, String> {
+    match mutant {
+        None => {}
+        #[cfg(feature = "mutants")]
+        Some(name) => crate::invariant::mutants::activate(name),
+        #[cfg(not(feature = "mutants"))]
+        Some(_) => return Err("this binary was built without the feature `mutants`".to_owned()),
+    }
+    Ok(crate::simulator::run(seed, topology, trace))
+}
+
+/// Runs the seed in a child process. A child that dies or hangs gives a report with that violation.
+pub fn run_apart(seed: u64, topology: Topology, mutant: Option<&str>) -> Report {
+    match try_run_apart(seed, topology, mutant) {
+        Ok(report) => report,
+        Err(detail) => Report::of_failure(
+            seed,
+            topology,
+            Violation { promise: "panic".to_owned(), checker: "process".to_owned(), detail },
+        ),
+    }
+}
+
+fn try_run_apart(seed: u64, topology: Topology, mutant: Option<&str>) -> Result<Report, String> {
+    let binary = std::env::current_exe().map_err(|error| format!("no own binary: {error}"))?;
+    let mut command = Command::new(binary);
+    command.args(["sim", "one", "--seed", &seed.to_string(), "--topology", topology.as_str()]);
+    if let Some(name) = mutant {
+        command.args(["--mutant", name]);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| format!("cannot start a child: {error}"))?;
+    let mut output = child.stdout.take();
+    let mut errors = child.stderr.take();
+    let reader = std::thread::spawn(move || read_all(&mut output));
+    let error_reader = std::thread::spawn(move || read_all(&mut errors));
+    let started = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if started.elapsed() > REAL_TIME_LIMIT => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("not finished after {REAL_TIME_LIMIT:?} of real time"));
+            }
+            Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+            Err(error) => return Err(format!("cannot wait for the child: {error}")),
+        }
+    };
+    let output = reader.join().unwrap_or_default();
+    let errors = error_reader.join().unwrap_or_default();
+    let line = output.lines().last().unwrap_or_default();
+    serde_json::from_str(line).map_err(|_| {
+        let from = errors.len().saturating_sub(STDERR_BYTES_MAX);
+        let from = (from..errors.len()).find(|at| errors.is_char_boundary(*at)).unwrap_or(0);
+        format!("the run died ({status}):\n{}", &errors[from..])
+    })
+}
+
+fn read_all(stream: &mut Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        // What could be read before an error is still worth showing.
+        let _ = stream.read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

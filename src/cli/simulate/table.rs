@@ -1,0 +1,68 @@
+//! Reports as people read them.
+
+use std::collections::BTreeMap;
+
+use crate::simulator::plan::Topology;
+use crate::simulator::report::Report;
+
+/// One failed seed: the promise, what was seen, and how to see it again.
+pub(super) fn print_failure(report: &Report) {
+    println!("FAILED seed {} ({})", report.seed, report.topology.as_str());
+    for violation in &report.violations {
+        println!("  {} broken ({}): {}", violation.promise, violation.checker, violation.detail);
+    }
+    println!("  replay: {}", report.replay_command());
+}
+
+/// One run at length.
+pub(super) fn print_report(report: &Report) {
+    println!("seed {} ({}), hash {}", report.seed, report.topology.as_str(), report.hash);
+    let [committed, rejected, unknown] = report.publishes;
+    println!("publishes: {committed} committed, {rejected} rejected, {unknown} unknown");
+    println!("deliveries: {}, acknowledged with receipt: {}", report.deliveries, report.acks);
+    println!("faults: {:?}", report.faults);
+    println!("compared: {:?}", report.compared);
+    println!("marks: {:?}", report.marks);
+    if let Some(recovered) = report.recovered_after_ms {
+        println!("recovered {recovered} virtual ms after the heal");
+    }
+    println!(
+        "{} virtual ms in {} ms, {} events",
+        report.virtual_ms, report.real_ms, report.events
+    );
+    if report.violations.is_empty() {
+        println!("PASSED");
+    } else {
+        print_failure(report);
+    }
+}
+
+/// A campaign in a few lines.
+pub(super) fn print_summary(reports: &[Report], topology: Topology) {
+    let mut compared: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut faults: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut marks: BTreeMap<&str, u64> = BTreeMap::new();
+    let (mut virtual_ms, mut real_ms, mut events, mut failed) = (0, 0, 0, 0);
+    let mut publishes = [0; 3];
+    for report in reports {
+        report.compared.iter().for_each(|(name, n)| *compared.entry(name).or_default() += n);
+        report.faults.iter().for_each(|(name, n)| *faults.entry(name).or_default() += n);
+        report.marks.iter().for_each(|(name, n)| *marks.entry(name).or_default() += n);
+        publishes.iter_mut().zip(report.publishes).for_each(|(sum, n)| *sum += n);
+        virtual_ms += report.virtual_ms;
+        real_ms += report.real_ms;
+        events += report.events;
+        failed += u64::from(!report.violations.is_empty());
+    }
+    let [committed, rejected, unknown] = publishes;
+    println!("{} seeds on {}: {failed} failed", reports.len(), topology.as_str());
+    println!("publishes: {committed} committed, {rejected} rejected, {unknown} unknown");
+    println!("compared: {compared:?}");
+    println!("faults: {faults:?}");
+    println!("marks reached: {marks:?}");
+    println!(
+        "{} virtual seconds, {:.0} per core-second, {events} events",
+        virtual_ms / 1000,
+        virtual_ms as f64 / (real_ms.max(1)) as f64
+    );
+}

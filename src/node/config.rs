@@ -1,0 +1,87 @@
+//! What a node is told: its data folder, its roles, where it listens, its limits.
+
+use std::path::PathBuf;
+
+use crate::bookie::BookieConfig;
+use crate::broker::BrokerConfig;
+use crate::ledger::{LedgerConfig, Quorum};
+
+/// The roles a node may run, in any mix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roles {
+    /// Stores metadata.
+    pub metadata: bool,
+    /// Stores entries.
+    pub bookie: bool,
+    /// Serves clients.
+    pub broker: bool,
+}
+
+impl Roles {
+    /// All three in one process.
+    pub const STANDALONE: Self = Self { metadata: true, bookie: true, broker: true };
+    /// Metadata only.
+    pub const METADATA: Self = Self { metadata: true, bookie: false, broker: false };
+    /// Bookie only.
+    pub const BOOKIE: Self = Self { metadata: false, bookie: true, broker: false };
+    /// Broker only.
+    pub const BROKER: Self = Self { metadata: false, bookie: false, broker: true };
+}
+
+/// What a node is told.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// Folder of everything this node stores; one process at a time.
+    pub data: PathBuf,
+    /// What it does.
+    pub roles: Roles,
+    /// Address of the node-to-node port; needed unless the node runs all roles alone.
+    pub rpc_listen: Option<String>,
+    /// The same as others reach it; default: the address bound.
+    pub rpc_advertised: Option<String>,
+    /// Node-to-node addresses of the metadata nodes, for nodes without the role.
+    pub metadata_addresses: Vec<String>,
+    /// Address of the Pulsar port.
+    pub pulsar_listen: String,
+    /// `host:port` told to Pulsar clients by lookup; default: the address bound.
+    pub pulsar_advertised: Option<String>,
+    /// Address of the HTTP port.
+    pub http_listen: String,
+    /// Longest message accepted from a Pulsar client, bytes of metadata and payload.
+    pub message_bytes_max: usize,
+    /// The bookie's limits; its folders are below `data` unless set otherwise.
+    pub bookie: BookieConfig,
+    /// The ledger client's limits.
+    pub ledger: LedgerConfig,
+    /// The broker's limits.
+    pub broker: BrokerConfig,
+}
+
+/// Longest message accepted by default: Pulsar's own default, 5 MiB.
+pub const MESSAGE_BYTES_MAX: usize = 5 * 1024 * 1024;
+
+impl NodeConfig {
+    /// A node with the given roles and replication, and defaults for the rest.
+    pub fn new(data: PathBuf, roles: Roles, quorum: Quorum) -> Self {
+        Self {
+            roles,
+            rpc_listen: None,
+            rpc_advertised: None,
+            metadata_addresses: Vec::new(),
+            pulsar_listen: "0.0.0.0:6650".to_owned(),
+            pulsar_advertised: None,
+            http_listen: "0.0.0.0:8080".to_owned(),
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            bookie: BookieConfig::below(&data),
+            ledger: LedgerConfig::default(),
+            broker: BrokerConfig::with_quorum(quorum),
+            data,
+        }
+    }
+
+    /// A standalone node: all roles, one copy, still synced.
+    pub fn standalone(data: PathBuf) -> Self {
+        let quorum = Quorum { ensemble: 1, write: 1, ack: 1 };
+        Self::new(data, Roles::STANDALONE, quorum)
+    }
+}

@@ -1,0 +1,97 @@
+//! A consumer that writes down what it gets, acknowledges most of it with receipts, sometimes asks for
+//! redelivery, sometimes leaves and comes back.
+
+use std::time::Duration;
+
+use super::WorkloadContext;
+use super::session::{SessionError, WorkloadClient};
+use crate::broker::SubscriptionType;
+use crate::simulator::history::{AckRecord, DeliveryRecord, decode_body};
+
+/// Pause before a new session.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(300);
+/// A session that gets nothing for this long asks for everything again, then starts over.
+const IDLE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Which subscription a consumer joins.
+#[derive(Clone, Debug)]
+pub struct ConsumerRole {
+    /// The topic.
+    pub topic: String,
+    /// The subscription.
+    pub subscription: &'static str,
+    /// Its type.
+    pub subscription_type: SubscriptionType,
+    /// Consumers of a run are numbered, for their randomness.
+    pub number: u64,
+}
+
+/// Consumes until told to stop.
+pub async fn consume(context: WorkloadContext, role: ConsumerRole) {
+    let random = context.runtime.random.fork_numbered("consume", role.number);
+    while !context.stop.is_triggered() {
+        // Ends with the session; why does not matter, the history has what was delivered.
+        let _ = consume_session(&context, &role, &random).await;
+        if context.stop.is_triggered() {
+            return;
+        }
+        context.runtime.clock.sleep(RECONNECT_PAUSE).await;
+    }
+}
+
+async fn consume_session(
+    context: &WorkloadContext,
+    role: &ConsumerRole,
+    random: &crate::runtime::Random,
+) -> Result<(), SessionError> {
+    let client = WorkloadClient::connect(context).await?;
+    let session = context.history.lock().new_session();
+    let consumer = client.consumer(&role.topic, role.subscription, role.subscription_type).await?;
+    // Some sessions leave early, so that what they hold must go to others.
+    let deliveries_max = if random.chance(0.3) { 1 + random.below(50) } else { u64::MAX };
+    let mut delivered = 0;
+    while !context.stop.is_triggered() && delivered < deliveries_max {
+        let received = context.runtime.clock.timeout(IDLE_LIMIT, consumer.receive()).await;
+        let Ok(message) = received else {
+            consumer.redeliver_all().await?;
+            return Ok(());
+        };
+        let message = message?;
+        delivered += 1;
+        context.history.lock().deliveries.push(DeliveryRecord {
+            topic: role.topic.clone(),
+            subscription: role.subscription.to_owned(),
+            session,
+            number: decode_body(&message.body),
+            position: message.place,
+            at: context.runtime.clock.now().0,
+        });
+        let is_exclusive = role.subscription_type == SubscriptionType::Exclusive;
+        match random.below(100) {
+            // Left unacknowledged for now; a later session gets it again.
+            0..4 => {}
+            4..7 if !is_exclusive => consumer.redeliver(&message).await?,
+            7..12 if is_exclusive => {
+                consumer.acknowledge_cumulative(&message).await?;
+            }
+            _ => {
+                let ack = {
+                    let mut history = context.history.lock();
+                    history.acks.push(AckRecord {
+                        topic: role.topic.clone(),
+                        subscription: role.subscription.to_owned(),
+                        position: message.place,
+                        receipt_at: None,
+                    });
+                    history.acks.len() - 1
+                };
+                consumer.acknowledge(&message).await?;
+                let at = context.runtime.clock.now().0;
+                if let Some(record) = context.history.lock().acks.get_mut(ack) {
+                    record.receipt_at = Some(at);
+                }
+            }
+        }
+    }
+    consumer.close().await
+}

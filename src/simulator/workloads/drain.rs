@@ -1,0 +1,48 @@
+//! Before the storm: every topic with its subscriptions. After it: the whole log, read once more.
+
+use std::time::Duration;
+
+use super::session::{SessionError, WorkloadClient};
+use super::{EXCLUSIVE, KEEPER, SHARED, WorkloadContext};
+use crate::broker::SubscriptionType;
+use crate::simulator::history::{MessageNumber, Place, decode_body};
+
+/// A reader that gets nothing for this long before the end gives up and tries again.
+const READ_PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// Creates the topic and its subscriptions, all beginning at the first message.
+pub async fn setup_topic(context: &WorkloadContext, topic: &str) -> Result<(), SessionError> {
+    let client = WorkloadClient::connect(context).await?;
+    for (subscription, subscription_type) in [
+        (KEEPER, SubscriptionType::Shared),
+        (EXCLUSIVE, SubscriptionType::Exclusive),
+        (SHARED, SubscriptionType::Shared),
+    ] {
+        client.consumer(topic, subscription, subscription_type).await?.close().await?;
+    }
+    Ok(())
+}
+
+/// Reads the whole log with a reader, up to the last message there is.
+pub async fn read_whole_log(
+    context: &WorkloadContext,
+    topic: &str,
+) -> Result<Vec<(Place, Option<MessageNumber>)>, SessionError> {
+    let client = WorkloadClient::connect(context).await?;
+    let reader = client.reader(topic).await?;
+    let mut log = Vec::new();
+    let Some(last) = reader.last_entry().await? else { return Ok(log) };
+    loop {
+        let message = context
+            .runtime
+            .clock
+            .timeout(READ_PAUSE_MAX, reader.receive())
+            .await
+            .map_err(|_| SessionError::new("the reader waits before the log's end"))??;
+        log.push((message.place, decode_body(&message.body)));
+        let is_last_of_entry = message.is_last_of_entry;
+        if message.place.position >= last && is_last_of_entry {
+            return Ok(log);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A producer that numbers every message, sends each once, keeps a window in flight, and starts a new
+//! session whenever one breaks. What it was not told stays unknown: it never re-sends.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::WorkloadContext;
+use super::session::{SessionError, WorkloadClient};
+use crate::simulator::history::{MessageNumber, PublishFate, encode_body};
+
+/// Pause before a new session.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(300);
+
+/// Publishes to `topic` until told to stop.
+pub async fn publish(context: WorkloadContext, topic: String, number: u64) {
+    let random = context.runtime.random.fork_numbered("publish", number);
+    while !context.stop.is_triggered() {
+        // Ends with the session; why does not matter, the history has what was told.
+        let _ = publish_session(&context, &topic, &random).await;
+        if context.stop.is_triggered() {
+            return;
+        }
+        context.runtime.clock.sleep(RECONNECT_PAUSE).await;
+    }
+}
+
+async fn publish_session(
+    context: &WorkloadContext,
+    topic: &str,
+    random: &crate::runtime::Random,
+) -> Result<(), SessionError> {
+    let client = WorkloadClient::connect(context).await?;
+    let producer = client.producer(topic, context.plan.batch_messages).await?;
+    // A session is a producer of its own: a message of a broken session may still arrive behind those of
+    // the next, and no broker can know better.
+    let identity = context.history.lock().new_producer();
+    let mut in_flight: VecDeque<(MessageNumber, _)> = VecDeque::new();
+    let window = context.plan.producer_window as usize;
+    let (low, high) = context.plan.body_bytes;
+    while !context.stop.is_triggered() {
+        let at = context.runtime.clock.now().0;
+        let number = context.history.lock().sent(topic, identity, at);
+        let length = low + random.below(high - low + 1);
+        let body = encode_body(number, usize::try_from(length).unwrap_or(16));
+        in_flight.push_back((number, producer.send(body).await?));
+        while in_flight.len() >= window {
+            if let Some((number, receipt)) = in_flight.pop_front() {
+                settle(context, number, receipt).await?;
+            }
+        }
+        let pause = context.plan.publish_interval.as_millis() as u64;
+        context.runtime.clock.sleep(Duration::from_millis(random.below(2 * pause + 1))).await;
+    }
+    while let Some((number, receipt)) = in_flight.pop_front() {
+        settle(context, number, receipt).await?;
+    }
+    producer.close().await
+}
+
+async fn settle(
+    context: &WorkloadContext,
+    number: MessageNumber,
+    receipt: super::session::Receipt,
+) -> Result<(), SessionError> {
+    let place = receipt.place(context).await?;
+    context.history.lock().told(number, PublishFate::Committed(place));
+    Ok(())
+}
+
+/// Publishes one message and waits for its receipt; true if it came.
+pub async fn prove_writable(context: &WorkloadContext, topic: &str) -> bool {
+    let attempt = async {
+        let client = WorkloadClient::connect(context).await?;
+        let producer = client.producer(topic, 1).await?;
+        let number = {
+            let mut history = context.history.lock();
+            let identity = history.new_producer();
+            history.sent(topic, identity, context.runtime.clock.now().0)
+        };
+        let receipt = producer.send(encode_body(number, 32)).await?;
+        settle(context, number, receipt).await
+    };
+    attempt.await.is_ok()
+}
