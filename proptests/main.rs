@@ -1,4 +1,5 @@
 //! One binary of model and codec properties.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod both_conformance;
 mod clock_conformance;

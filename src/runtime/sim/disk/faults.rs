@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::content::Content;
 use super::{Change, DiskState, SECTOR};
-use crate::runtime::sim::keyed::{below, mix};
+use crate::runtime::sim::keyed::{below, keyed, mix};
 use crate::runtime::sim::lock;
 use crate::runtime::sim::node::SimNode;
 use crate::runtime::sim::settings::DiskSettings;
@@ -62,13 +62,15 @@ impl DiskState {
     /// Unsynced writes and names are lost, kept or torn; then what is durable is all there is.
     pub(in crate::runtime::sim) fn power_loss(&mut self, shared: &Shared) {
         let lossy = self.settings.lossy;
+        self.power_losses += 1;
+        let loss = keyed(&[shared.seed, 9, u64::from(self.node), self.power_losses]);
         let mut inodes = std::mem::take(&mut self.inodes);
         for (number, inode) in &mut inodes {
             let pending = std::mem::take(&mut inode.pending);
             if pending.is_empty() {
                 continue;
             }
-            let style = if lossy { mix(shared.seed ^ mix(*number ^ self.next_change)) } else { 1 };
+            let style = if lossy { keyed(&[loss, *number]) } else { 1 };
             for entry in pending {
                 let (key, value) = self.site.next(shared.seed, DecisionKind::UnsyncedWrite);
                 let decided = match fate(value, style) {
@@ -87,7 +89,7 @@ impl DiskState {
             inode.current = inode.durable.clone();
         }
         self.inodes = inodes;
-        let style = if lossy { mix(shared.seed ^ mix(self.next_change ^ 0x17)) } else { 1 };
+        let style = if lossy { keyed(&[loss, 0]) } else { 1 };
         let site = &mut self.site;
         self.names.power_loss(|| {
             let (key, value) = site.next(shared.seed, DecisionKind::UnsyncedName);

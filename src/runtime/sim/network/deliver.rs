@@ -44,12 +44,6 @@ impl Shared {
             return;
         }
         let (latency, payload) = self.travel(network, from, to, payload);
-        let Some(connection) = network.connections.get_mut(&number) else { return };
-        let sender = &mut connection.ends[end];
-        if matches!(payload, Payload::Reset) {
-            // A reset overtakes nothing but makes waiting bytes pointless.
-            sender.outgoing.retain(|segment| !matches!(segment.payload, Payload::Data(_)));
-        }
         let bandwidth = network
             .links
             .get(&(from, to))
@@ -60,6 +54,10 @@ impl Shared {
         });
         let Some(connection) = network.connections.get_mut(&number) else { return };
         let sender = &mut connection.ends[end];
+        if matches!(payload, Payload::Reset) {
+            // A reset makes the bytes before it pointless.
+            sender.outgoing.retain(|segment| !matches!(segment.payload, Payload::Data(_)));
+        }
         sender.free_at = sender.free_at.max(now) + busy;
         let due = (sender.free_at + latency).max(sender.last_due);
         sender.last_due = due;
@@ -99,8 +97,7 @@ impl Shared {
         let mut woken = Vec::new();
         {
             let mut network = lock(&self.network);
-            loop {
-                let Some(connection) = network.connections.get(&number) else { break };
+            while let Some(connection) = network.connections.get(&number) {
                 let (from, to) = (connection.ends[end].node, connection.ends[1 - end].node);
                 let due = connection.ends[end].outgoing.front().is_some_and(|head| head.due <= now);
                 if !due {
