@@ -103,6 +103,42 @@ fn a_removed_open_file_stays_readable_on_both() {
     on_sim(a_removed_open_file_stays_readable);
 }
 
+async fn dedicated_files_keep_the_order_of_calls(place: Place) {
+    let (disk, path) = (place.runtime.disk, place.folder.join("journal"));
+    let file = disk.open(&path, CreateMode::CreateNew, OpenMode::Dedicated).await.unwrap();
+    for round in 0..20_u8 {
+        let writes = (0..10_u8).map(|turn| file.write_at(0, vec![Bytes::from(vec![round, turn])]));
+        futures_util::future::join_all(writes).await;
+        assert_eq!(&file.read_at(0, 2).await.unwrap()[..], [round, 9]);
+    }
+}
+
+#[test]
+fn dedicated_files_keep_the_order_of_calls_on_both() {
+    on_real(dedicated_files_keep_the_order_of_calls);
+    on_sim(dedicated_files_keep_the_order_of_calls);
+}
+
+#[test]
+fn swapped_and_wiped_disks_belong_to_the_node_that_has_them() {
+    World::run(2, quick(), |world| async move {
+        let (one, other) = (world.create_node("1", "one"), world.create_node("2", "other"));
+        for node in [&one, &other] {
+            let name = Bytes::from(node.host().to_owned());
+            node.runtime().disk.replace_file(Path::new("/name"), name).await.unwrap();
+        }
+        assert!(!one.swap_disks(&other) && !one.wipe_disk());
+        one.power_loss();
+        other.crash();
+        assert!(one.swap_disks(&other));
+        let read = |node: &seawall::runtime::sim::SimNode| node.runtime().disk;
+        let name = read(&one).read_file(Path::new("/name")).await.unwrap().unwrap();
+        assert_eq!(name, "other");
+        assert!(other.wipe_disk());
+        assert!(!read(&other).exists(Path::new("/name")).await.unwrap());
+    });
+}
+
 #[test]
 fn a_folder_has_one_holder_on_both() {
     on_real(a_folder_has_one_holder);

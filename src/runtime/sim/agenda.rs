@@ -153,11 +153,29 @@ pub(super) async fn delay(shared: &Shared, nanos: u64) {
         return;
     }
     let until = shared.now() + nanos;
+    // Polled again by the same task, it is already on the agenda.
+    let mut planned: Option<Waker> = None;
     poll_fn(|context| {
         if shared.now() >= until {
             return Poll::Ready(());
         }
-        schedule(shared, until, Action::Wake(context.waker().clone()));
+        if planned.as_ref().is_none_or(|waker| !waker.will_wake(context.waker())) {
+            planned = Some(context.waker().clone());
+            schedule(shared, until, Action::Wake(context.waker().clone()));
+        }
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Lets other ready tasks run first, in no virtual time.
+pub(super) async fn step_back() {
+    let mut stepped = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut stepped, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
         Poll::Pending
     })
     .await;

@@ -70,6 +70,12 @@ impl IndexState {
         self.broken.clear();
     }
 
+    /// Exchanges the content with another node's.
+    pub(super) fn swap(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.stores, &mut other.stores);
+        std::mem::swap(&mut self.broken, &mut other.broken);
+    }
+
     /// The process ended, in whichever way.
     pub(super) fn crash(&mut self, shared: &Shared) {
         for store in self.stores.values_mut() {

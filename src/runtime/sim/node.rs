@@ -245,6 +245,19 @@ impl SimNode {
         true
     }
 
+    /// Exchanges the disks, with their indexes, of two nodes that are down.
+    pub fn swap_disks(&self, other: &Self) -> bool {
+        let apply = self.id() != other.id() && !self.is_running() && !other.is_running();
+        if !apply || !self.admit(DecisionKind::SwapDisks, u64::from(other.id())) {
+            return false;
+        }
+        lock(&self.state.disk).swap(&mut lock(&other.state.disk));
+        lock(&self.state.indexes).swap(&mut lock(&other.state.indexes));
+        let facts = [u64::from(self.id()), u64::from(other.id()), 3];
+        self.shared.event(EventKind::DiskFault, facts);
+        true
+    }
+
     /// Sets how much faster (or slower, if negative) a clock runs, in parts per million above -1,000,000.
     /// 0 ends the drift without setting the clock right.
     pub fn set_clock_drift(&self, face: ClockFace, ppm: i64) -> bool {

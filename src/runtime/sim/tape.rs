@@ -19,6 +19,8 @@ pub enum DecisionKind {
     Pause,
     /// A node's disk was emptied.
     WipeDisk,
+    /// Two nodes exchanged their disks.
+    SwapDisks,
     /// A clock changed its rate.
     ClockDrift,
     /// A clock jumped.

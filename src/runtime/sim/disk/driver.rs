@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::DiskState;
 use super::file::SimFile;
 use super::names::Named;
-use crate::runtime::sim::agenda::delay;
+use crate::runtime::sim::agenda::{delay, step_back};
 use crate::runtime::sim::keyed::{keyed, with_tail};
 use crate::runtime::sim::lock;
 use crate::runtime::sim::node::NodeState;
@@ -54,7 +54,7 @@ impl SimDisk {
             };
             released.await;
         }
-        let nanos = {
+        let (nanos, value) = {
             let mut disk = lock(&self.node.disk);
             disk.operations += 1;
             let settings = &disk.settings;
@@ -66,8 +66,12 @@ impl SimDisk {
             let seed = self.shared.seed;
             let value = keyed(&[seed, 7, u64::from(disk.node), disk.operations]);
             let nanos = with_tail(value, least.as_nanos() as u64, tail.as_nanos() as u64);
-            nanos.saturating_mul(u64::from(settings.slowness.max(1)))
+            (nanos.saturating_mul(u64::from(settings.slowness.max(1))), value)
         };
+        if nanos == 0 && value % 2 == 0 {
+            // Other tasks may get in between, as they do on a real disk.
+            step_back().await;
+        }
         delay(&self.shared, nanos).await;
         self.check(operation, path)
     }
@@ -116,7 +120,7 @@ fn folder_exists(disk: &DiskState, path: &Path) -> Result<(), (DiskErrorKind, &'
 
 #[async_trait]
 impl DiskDriver for SimDisk {
-    async fn open(&self, path: &Path, create: CreateMode, _mode: OpenMode) -> DiskResult<File> {
+    async fn open(&self, path: &Path, create: CreateMode, mode: OpenMode) -> DiskResult<File> {
         let path = tidy(path);
         self.pass(DiskOperation::Open, &path, Cost::Read).await?;
         let inode = self.with(DiskOperation::Open, &path, |disk| {
@@ -141,7 +145,8 @@ impl DiskDriver for SimDisk {
             }
             Ok(inode)
         })?;
-        Ok(Arc::new(SimFile { disk: self.clone(), inode, path }))
+        let turn = (mode == OpenMode::Dedicated).then(tokio::sync::Mutex::default);
+        Ok(Arc::new(SimFile { disk: self.clone(), inode, path, turn }))
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> DiskResult<()> {

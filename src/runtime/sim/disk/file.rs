@@ -17,9 +17,18 @@ pub(super) struct SimFile {
     pub(super) disk: SimDisk,
     pub(super) inode: u64,
     pub(super) path: PathBuf,
+    /// Of a dedicated file: operations one after the other, in the order they were called.
+    pub(super) turn: Option<tokio::sync::Mutex<()>>,
 }
 
 impl SimFile {
+    async fn turn(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        match &self.turn {
+            Some(turn) => Some(turn.lock().await),
+            None => None,
+        }
+    }
+
     fn error(&self, operation: DiskOperation, kind: DiskErrorKind, text: &str) -> DiskError {
         DiskError::new(operation, &self.path, kind, text)
     }
@@ -93,6 +102,7 @@ fn join(mut buffers: Vec<Bytes>) -> Bytes {
 #[async_trait]
 impl FileDriver for SimFile {
     async fn read_at(&self, offset: u64, length: usize) -> DiskResult<Bytes> {
+        let _turn = self.turn().await;
         self.disk.pass(DiskOperation::Read, &self.path, Cost::Read).await?;
         let mut disk = lock(&self.disk.node.disk);
         let rate = disk.settings.read_error_rate;
@@ -108,15 +118,18 @@ impl FileDriver for SimFile {
     }
 
     async fn write_at(&self, offset: u64, buffers: Vec<Bytes>) -> DiskResult<()> {
+        let _turn = self.turn().await;
         self.disk.pass(DiskOperation::Write, &self.path, Cost::Write).await?;
         self.write(offset, buffers)
     }
 
     async fn sync(&self) -> DiskResult<()> {
+        let _turn = self.turn().await;
         self.make_durable().await
     }
 
     async fn write_and_sync(&self, offset: u64, buffers: Vec<Bytes>) -> DiskResult<()> {
+        let _turn = self.turn().await;
         self.disk.pass(DiskOperation::Write, &self.path, Cost::Write).await?;
         self.write(offset, buffers)?;
         self.make_durable().await
@@ -129,6 +142,7 @@ impl FileDriver for SimFile {
     }
 
     async fn set_length(&self, length: u64) -> DiskResult<()> {
+        let _turn = self.turn().await;
         self.disk.pass(DiskOperation::SetLength, &self.path, Cost::Write).await?;
         self.disk.event(DiskOperation::SetLength, self.inode, length);
         let mut disk = lock(&self.disk.node.disk);

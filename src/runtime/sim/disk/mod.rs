@@ -100,6 +100,18 @@ impl DiskState {
         self.used = 0;
     }
 
+    /// Exchanges the content; settings and decision counts stay with the node.
+    pub(super) fn swap(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.inodes, &mut other.inodes);
+        std::mem::swap(&mut self.names, &mut other.names);
+        std::mem::swap(&mut self.used, &mut other.used);
+        // Numbers must stay above those in the content.
+        let inode = self.next_inode.max(other.next_inode);
+        (self.next_inode, other.next_inode) = (inode, inode);
+        let change = self.next_change.max(other.next_change);
+        (self.next_change, other.next_change) = (change, change);
+    }
+
     /// A folder made by an index: durable at once, the index has a crash rule of its own.
     pub(super) fn add_directory(&mut self, path: &std::path::Path) {
         self.names.set_durable_directory(path);
