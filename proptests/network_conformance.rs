@@ -184,6 +184,38 @@ fn a_crashed_peer_is_silent_until_its_host_is_back() {
 }
 
 #[test]
+fn connections_nobody_holds_are_forgotten() {
+    with_pair(|pair| async move {
+        let Pair { world, client, server, near, far, listener } = pair;
+        assert_eq!(world.connection_count(), 1);
+        drop((near, far));
+        assert_eq!(world.connection_count(), 0);
+        let runtime = client.runtime();
+        world.cut(&client, &server);
+        for _ in 0..20 {
+            let connecting = runtime.network.connect("server:1");
+            assert!(runtime.clock.timeout(SECOND, connecting).await.is_err());
+        }
+        assert_eq!(world.connection_count(), 0);
+        let connecting = runtime.network.clone();
+        let connecting = client.spawn("connect", async move {
+            connecting.connect("server:1").await.err().map(|error| error.kind())
+        });
+        world.sleep(SECOND).await;
+        world.reset_streams(&client, &server);
+        assert_eq!(connecting.await, Ok(Some(ErrorKind::ConnectionReset)));
+        world.heal_all();
+        let near = runtime.network.connect("server:1").await.unwrap();
+        drop(listener);
+        world.sleep(SECOND).await;
+        client.crash();
+        drop(near);
+        world.sleep(SECOND).await;
+        assert_eq!(world.connection_count(), 0);
+    });
+}
+
+#[test]
 fn half_open_streams_swallow_what_is_sent() {
     with_pair(|mut pair| async move {
         pair.world.half_open(&pair.server, &pair.client);

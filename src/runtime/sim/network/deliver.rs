@@ -266,12 +266,12 @@ impl Shared {
 }
 
 impl NetworkState {
-    /// Forgets a connection nobody holds and on which nothing travels that somebody waits for.
+    /// Forgets a connection nobody holds. One whose request has not arrived is held by its client alone.
     pub(super) fn forget_if_over(&mut self, number: u64) {
-        let over = self
-            .connections
-            .get(&number)
-            .is_some_and(|connection| connection.ends.iter().all(super::End::is_gone));
+        let over = self.connections.get(&number).is_some_and(|connection| {
+            let [client, server] = &connection.ends;
+            client.is_gone() && (server.is_gone() || server.phase == EndPhase::Opening)
+        });
         if over {
             self.connections.remove(&number);
             self.blocked.remove(&(number, 0));

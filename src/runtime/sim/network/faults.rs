@@ -85,15 +85,18 @@ impl World {
         true
     }
 
+    /// Connections that somebody still holds an end of, or that are being asked for.
+    pub fn connection_count(&self) -> usize {
+        lock(&self.0.network).connections.len()
+    }
+
     /// Resets all streams between two nodes, at both ends, now.
     pub fn reset_streams(&self, one: &SimNode, other: &SimNode) -> bool {
         if !self.decide(one, other, DecisionKind::ResetStreams, 0) {
             return false;
         }
         self.link_event(EventKind::Streams, one, other, 0);
-        self.0.break_ends(|network, number| {
-            network.connects(number, one.id(), other.id()).then_some([true, true])
-        });
+        self.0.break_streams(one.id(), other.id());
         true
     }
 
@@ -175,22 +178,26 @@ impl NetworkState {
 }
 
 impl Shared {
-    fn break_ends(&self, which: impl Fn(&NetworkState, u64) -> Option<[bool; 2]>) {
+    fn break_streams(&self, one: u32, other: u32) {
         let mut woken = Vec::new();
         {
             let mut network = lock(&self.network);
             let numbers: Vec<u64> = network.connections.keys().copied().collect();
             for number in numbers {
-                let Some(broken) = which(&network, number) else { continue };
+                if !network.connects(number, one, other) {
+                    continue;
+                }
                 let Some(connection) = network.connections.get_mut(&number) else { continue };
-                for (end, breaks) in connection.ends.iter_mut().zip(broken) {
-                    if breaks && matches!(end.phase, EndPhase::Open | EndPhase::Opening) {
+                for end in &mut connection.ends {
+                    // A server's end that was not asked yet has nobody to be told.
+                    let asking = end.phase == EndPhase::Opening && end.reader.is_some();
+                    if asking || end.phase == EndPhase::Open {
                         end.phase = EndPhase::Reset;
                         end.received.clear();
                         end.received_bytes = 0;
-                        end.outgoing.clear();
                         end.wake(&mut woken);
                     }
+                    end.outgoing.clear();
                 }
             }
         }
