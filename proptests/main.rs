@@ -1,1 +1,8 @@
 //! One binary of model and codec properties.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod both_conformance;
+mod clock_conformance;
+mod disk_conformance;
+mod index_conformance;
+mod network_conformance;
