@@ -7,6 +7,8 @@ mod config;
 mod cookie;
 mod fence;
 mod garbage;
+/// What is in a bookie's files, for the command line.
+pub mod inspect;
 mod journal;
 mod keeper;
 mod ledger_state;

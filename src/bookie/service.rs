@@ -78,7 +78,7 @@ pub struct BookieStats {
 /// A running bookie. Cheap to clone; stops when told to, or with its node.
 #[derive(Clone)]
 pub struct Bookie {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     keeper: MailboxSender<KeeperCommand>,
 }
 

@@ -136,7 +136,8 @@ async fn first_start(
     begin_stamping(runtime, config).await?;
     // A first start that was cut short may have left an index that numbers higher than a new one.
     let _ = runtime.indexes.destroy(&config.ledger_directory.join(INDEX_FOLDER)).await;
-    let id = BookieId(runtime.random.fork("bookie id").next());
+    // Two bookies of one process share a runtime, but not a draw from its root.
+    let id = BookieId(runtime.random.fork_numbered("bookie id", runtime.random.next()).next());
     let first = files.list().await?.last().map_or(1, |(id, _)| id + 1);
     files.begin(first).await?;
     let checkpoint = CheckpointFile {

@@ -1,6 +1,6 @@
 //! Journal files: names, pre-writing, recycling.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -94,8 +94,17 @@ impl JournalFiles {
     /// commit of the file system's own journal at every sync.
     async fn prewrite(&self) -> DiskResult<()> {
         let unfinished = self.directory.join("next.unfinished");
+        let result = self.write_zeros(&unfinished).await;
+        if result.is_err() {
+            // Gives the space back if it was that; the first error is the one to tell.
+            let _ = self.disk.remove(&unfinished).await;
+        }
+        result
+    }
+
+    async fn write_zeros(&self, unfinished: &Path) -> DiskResult<()> {
         let file =
-            self.disk.open(&unfinished, CreateMode::CreateIfMissing, OpenMode::Shared).await?;
+            self.disk.open(unfinished, CreateMode::CreateIfMissing, OpenMode::Shared).await?;
         file.set_length(0).await?;
         let zeros = Bytes::from(vec![0_u8; CHUNK_BYTES]);
         let mut offset = 0;
@@ -106,7 +115,7 @@ impl JournalFiles {
             offset += length;
         }
         file.sync().await?;
-        self.disk.rename(&unfinished, &self.directory.join(SPARE_NAME)).await
+        self.disk.rename(unfinished, &self.directory.join(SPARE_NAME)).await
     }
 
     /// Prepares a spare ahead of need, if there is none.

@@ -17,7 +17,7 @@ use super::super::shared::Shared;
 use super::group::GroupBuilder;
 use super::{GROUP_ALIGNMENT, GROUP_HEADER_BYTES, JournalFiles, JournalPosition};
 use crate::domain::{AddAnswer, AddBatch, AddError, AddSink, BookieId, EntryId};
-use crate::runtime::{DiskError, File, Mailbox};
+use crate::runtime::{DiskError, DiskErrorKind, File, Mailbox};
 use crate::{mutant, reached};
 
 /// How long queued adds wait for room in the write cache before they are refused.
@@ -63,6 +63,19 @@ pub(in crate::bookie) enum JournalItem {
     Stop(oneshot::Sender<()>),
 }
 
+enum WriteFailure {
+    /// Before anything was written.
+    NoRoom(DiskError),
+    /// Anything else: poison.
+    Disk(DiskError),
+}
+
+impl From<DiskError> for WriteFailure {
+    fn from(error: DiskError) -> Self {
+        Self::Disk(error)
+    }
+}
+
 /// The writer task's state.
 pub(in crate::bookie) struct JournalWriter {
     shared: Arc<Shared>,
@@ -103,7 +116,8 @@ impl JournalWriter {
             if !self.builder.is_empty() {
                 match self.write_group().await {
                     Ok(()) => self.complete(&mut group),
-                    Err(error) => self.poison(error.to_string(), &mut group),
+                    Err(WriteFailure::NoRoom(error)) => self.refuse_for_space(&error, &mut group),
+                    Err(WriteFailure::Disk(error)) => self.poison(error.to_string(), &mut group),
                 }
             }
             if let Some(stop) = stop {
@@ -180,10 +194,13 @@ impl JournalWriter {
         }
     }
 
-    async fn write_group(&mut self) -> Result<(), DiskError> {
+    async fn write_group(&mut self) -> Result<(), WriteFailure> {
         let padded = self.builder.length().next_multiple_of(GROUP_ALIGNMENT) as u64;
         if self.position.offset > 0 && self.position.offset + padded > self.files.file_bytes() {
-            self.roll().await?;
+            self.roll().await.map_err(|error| match error.kind {
+                DiskErrorKind::Full => WriteFailure::NoRoom(error),
+                _ => WriteFailure::Disk(error),
+            })?;
         }
         let JournalPosition { sequence, file, offset } = self.position;
         let bytes = self.builder.finish(file, offset, sequence);
@@ -264,6 +281,29 @@ impl JournalWriter {
                 JournalItem::Stop(_) => {}
             }
         }
+    }
+
+    /// There is no room for another journal file. Nothing was written, so nothing is in doubt; what is in the
+    /// group can be tried again once a checkpoint has let files go.
+    fn refuse_for_space(&self, error: &DiskError, group: &mut Vec<JournalItem>) {
+        reached!("bookie: no room for another journal file");
+        tracing::warn!(%error, "no room for another journal file");
+        for item in group.drain(..) {
+            match item {
+                JournalItem::Add(item) => {
+                    // Its bind record may have been in this group.
+                    item.ledger.facts().bind_logged = false;
+                    self.shared.queue_left(item.bytes);
+                    item.answer(self.shared.id, Err(AddError::ReadOnly));
+                }
+                JournalItem::Ledger(item) => {
+                    item.ledger.facts().bind_logged = false;
+                    let _ = item.done.send(Err(error.to_string()));
+                }
+                JournalItem::Stop(_) => {}
+            }
+        }
+        self.shared.cache.flush_wanted.notify_one();
     }
 
     fn poison(&self, reason: String, group: &mut Vec<JournalItem>) {

@@ -13,4 +13,4 @@ pub(super) use entry_log::{
 };
 pub(super) use location_index::{LocationIndex, LogUse};
 pub(super) use rebuild::rebuild;
-pub(super) use run::{RUN_STRIDE, Run, RunBuilder};
+pub(super) use run::{Run, RunBuilder};

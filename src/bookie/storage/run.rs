@@ -6,7 +6,7 @@ use super::super::record::{u32_at, u64_at};
 use crate::domain::{EntryId, LedgerId};
 
 /// A run keeps the offset of every so many entries, so that reading one entry reads few others.
-pub(in crate::bookie) const RUN_STRIDE: i64 = 8;
+const RUN_STRIDE: i64 = 8;
 /// A run is closed at this many bytes: what one disk read of a catch-up reader brings.
 const RUN_BYTES_MAX: u64 = 1024 * 1024;
 const FIXED_BYTES: usize = 36;
