@@ -25,14 +25,14 @@ pub(super) async fn read(
     loop {
         // The cache first: a flush puts runs into the index before it empties the half, so an entry is
         // found in at least one of the two if they are looked at in this order.
-        let next =
+        let (next, cached) =
             shared.cache.lock().run(request.ledger, request.first, &mut budget, &mut entries);
         if budget.is_spent() {
             return Ok(entries);
         }
         let found = shared.index.find(request.ledger, next);
         let run = match found {
-            Ok(Some(run)) => run,
+            Ok(Some(run)) => Run { end: run.end.min(cached), ..run },
             Ok(None) => return absent(ledger, next, entries),
             Err(error) => return first_or(entries, ReadError::Unknown(error.to_string())),
         };

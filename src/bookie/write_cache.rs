@@ -67,13 +67,27 @@ impl Half {
         self.bytes
     }
 
-    /// Appends the contiguous run from `first` to `out`, within the limits.
-    fn run(&self, ledger: LedgerId, first: EntryId, budget: &mut ReadBudget, out: &mut Vec<Entry>) {
+    fn first_after(&self, ledger: LedgerId, entry: EntryId) -> Option<EntryId> {
+        let kept = self.ledgers.get(&ledger)?;
+        let at = kept.partition_point(|kept| kept.entry <= entry);
+        kept.get(at).map(|kept| kept.entry)
+    }
+
+    /// Appends the contiguous run from `first` to before `end` to `out`, within the limits.
+    fn run(
+        &self,
+        ledger: LedgerId,
+        first: EntryId,
+        end: Option<EntryId>,
+        budget: &mut ReadBudget,
+        out: &mut Vec<Entry>,
+    ) {
         let Some(kept) = self.ledgers.get(&ledger) else { return };
         let Ok(at) = kept.binary_search_by_key(&first, |kept| kept.entry) else { return };
         let mut wanted = first;
         for entry in &kept[at..] {
-            if entry.entry != wanted || !budget.take(entry.payload.len()) {
+            let ended = entry.entry != wanted || end.is_some_and(|end| entry.entry >= end);
+            if ended || !budget.take(entry.payload.len()) {
                 return;
             }
             out.push(entry.clone());
@@ -169,23 +183,33 @@ impl Halves {
         }
     }
 
-    /// Appends the contiguous run from `first`, going from half to half, and returns the first entry not
-    /// found.
+    /// Appends the contiguous run from `first`, going from half to half. Returns the first entry not found,
+    /// and the next one after it that is here: the log's copy of that one, if any, is older.
     pub fn run(
         &self,
         ledger: LedgerId,
         first: EntryId,
         budget: &mut ReadBudget,
         out: &mut Vec<Entry>,
-    ) -> EntryId {
+    ) -> (EntryId, EntryId) {
         loop {
             let before = out.len();
-            self.active.run(ledger, next_of(first, out), budget, out);
+            self.active.run(ledger, next_of(first, out), None, budget, out);
             if let Some(frozen) = &self.frozen {
-                frozen.half.run(ledger, next_of(first, out), budget, out);
+                // What is in the active half, too, is newer there.
+                let next = next_of(first, out);
+                let end = self.active.first_after(ledger, next);
+                frozen.half.run(ledger, next, end, budget, out);
             }
             if out.len() == before {
-                return next_of(first, out);
+                let next = next_of(first, out);
+                let frozen = self.frozen.as_ref().map(|frozen| &frozen.half);
+                let later = [Some(&self.active), frozen]
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|half| half.first_after(ledger, next))
+                    .min();
+                return (next, later.unwrap_or(EntryId(i64::MAX)));
             }
         }
     }
