@@ -3,8 +3,12 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+
 use super::cookie::{Identity, begin_stamping, finish_stamping, identify};
-use super::journal::{JournalFiles, JournalPosition, JournalWriter, ReplayError, replay};
+use super::journal::{
+    JournalFiles, JournalPosition, JournalWriter, ReplayError, ReplayRecord, ReplayTarget, replay,
+};
 use super::keeper::{Keeper, KeeperCommand};
 use super::ledger_state::{FenceState, LedgerFacts, LedgerTable};
 use super::record::{RecordHeader, RecordKind};
@@ -28,6 +32,7 @@ impl From<ReplayError> for BookieStartError {
         match error {
             ReplayError::Corrupt(detail) => Self::Corrupt(detail),
             ReplayError::Disk(error) => Self::Disk(error),
+            ReplayError::Index(detail) => Self::Index(detail),
         }
     }
 }
@@ -68,27 +73,17 @@ pub(super) async fn start(
     let logs = Arc::new(EntryLogs::new(disk.clone(), config.ledger_directory.clone()));
     let highest_log = cut_back(&disk, &config, &logs, &last).await?;
     let index = open_index(&runtime, &config, &logs, &last, &ledgers, &counters).await?;
-    let mut writer = EntryLogWriter::new(
+    let writer = EntryLogWriter::new(
         Arc::clone(&logs),
         config.entry_log_bytes,
         last.next_log.max(highest_log + 1),
         last.extents.clone(),
         Arc::clone(&counters.entry_log_bytes),
     );
-    let mut half = Half::default();
-    let replayed = replay(&files, last.mark, async |records| {
-        for (header, payload) in records {
-            apply(&ledgers, &mut half, header, payload)?;
-        }
-        if half.bytes() >= config.write_cache_bytes {
-            reached!("bookie: flush during replay");
-            let full = std::mem::take(&mut half);
-            let runs = writer.write_half(&full, |_| false).await?;
-            index.insert(&runs).map_err(|error| ReplayError::Corrupt(error.to_string()))?;
-        }
-        Ok(())
-    })
-    .await?;
+    let half_bytes_max = config.write_cache_bytes;
+    let mut target = Target { ledgers, index, writer, half: Half::default(), half_bytes_max };
+    let replayed = replay(&files, last.mark, &mut target).await?;
+    let Target { ledgers, index, writer, half, .. } = target;
     let position = JournalPosition {
         sequence: replayed.next_sequence,
         file: replayed.last_file + 1,
@@ -230,48 +225,78 @@ async fn open_index(
     Ok(index)
 }
 
-/// Applies one journal record.
-fn apply(
-    ledgers: &LedgerTable,
-    half: &mut Half,
-    header: RecordHeader,
-    payload: bytes::Bytes,
-) -> Result<(), ReplayError> {
-    let creator = CreatorToken(header.number);
-    match header.kind {
-        RecordKind::Entry => {
-            let Some(ledger) = ledgers.find(header.ledger) else {
-                let entry = header.entry;
-                return Err(ReplayError::Corrupt(format!(
-                    "the journal holds entry {}:{entry} of a ledger nobody created",
-                    header.ledger
-                )));
-            };
-            let mut facts = ledger.facts();
-            if facts.deleted {
-                return Ok(());
-            }
-            facts.last_entry = facts.last_entry.max(header.entry);
-            facts.last_add_confirmed = facts.last_add_confirmed.max(header.last_add_confirmed);
-            half.insert(header.ledger, &[header.into_entry(payload)]);
+/// What replay fills.
+struct Target {
+    ledgers: LedgerTable,
+    index: LocationIndex,
+    writer: EntryLogWriter,
+    half: Half,
+    half_bytes_max: usize,
+}
+
+#[async_trait]
+impl ReplayTarget for Target {
+    async fn apply(&mut self, records: Vec<ReplayRecord>) -> Result<(), ReplayError> {
+        for (header, payload) in records {
+            self.apply_record(header, payload)?;
         }
-        RecordKind::Bind => {
-            ledgers.find_or_create(header.ledger, LedgerFacts::new(creator)).facts().bind_logged =
-                true;
+        if self.half.bytes() >= self.half_bytes_max {
+            reached!("bookie: flush during replay");
+            let full = std::mem::take(&mut self.half);
+            let runs = self.writer.write_half(&full, |_| false).await?;
+            // The mark stays: were this lost, the next start would replay the same again.
+            let inserted = self.index.insert(&runs);
+            inserted.map_err(|error| ReplayError::Index(error.to_string()))?;
         }
-        RecordKind::Fence => {
-            let ledger = ledgers.find_or_create(header.ledger, LedgerFacts::new(creator));
-            let mut facts = ledger.facts();
-            facts.bind_logged = true;
-            facts.fence = FenceState::Durable;
-        }
-        RecordKind::Tombstone => {
-            let ledger = ledgers.find_or_create(header.ledger, LedgerFacts::new(creator));
-            let mut facts = ledger.facts();
-            facts.bind_logged = true;
-            facts.deleted = true;
-            half.forget(header.ledger);
-        }
+        Ok(())
     }
-    Ok(())
+}
+
+impl Target {
+    fn apply_record(
+        &mut self,
+        header: RecordHeader,
+        payload: bytes::Bytes,
+    ) -> Result<(), ReplayError> {
+        let Self { ledgers, half, .. } = self;
+        let creator = CreatorToken(header.number);
+        match header.kind {
+            RecordKind::Entry => {
+                let Some(ledger) = ledgers.find(header.ledger) else {
+                    let entry = header.entry;
+                    return Err(ReplayError::Corrupt(format!(
+                        "the journal holds entry {}:{entry} of a ledger nobody created",
+                        header.ledger
+                    )));
+                };
+                let mut facts = ledger.facts();
+                if facts.deleted {
+                    return Ok(());
+                }
+                facts.last_entry = facts.last_entry.max(header.entry);
+                facts.last_add_confirmed = facts.last_add_confirmed.max(header.last_add_confirmed);
+                half.insert(header.ledger, &[header.into_entry(payload)]);
+            }
+            RecordKind::Bind => {
+                ledgers
+                    .find_or_create(header.ledger, LedgerFacts::new(creator))
+                    .facts()
+                    .bind_logged = true;
+            }
+            RecordKind::Fence => {
+                let ledger = ledgers.find_or_create(header.ledger, LedgerFacts::new(creator));
+                let mut facts = ledger.facts();
+                facts.bind_logged = true;
+                facts.fence = FenceState::Durable;
+            }
+            RecordKind::Tombstone => {
+                let ledger = ledgers.find_or_create(header.ledger, LedgerFacts::new(creator));
+                let mut facts = ledger.facts();
+                facts.bind_logged = true;
+                facts.deleted = true;
+                half.forget(header.ledger);
+            }
+        }
+        Ok(())
+    }
 }

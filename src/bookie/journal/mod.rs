@@ -11,5 +11,5 @@ pub(super) use group::{
     GROUP_ALIGNMENT, GROUP_HEADER_BYTES, GroupDamage, GroupHeader, ParsedGroup, parse_group,
 };
 pub(super) use position::JournalPosition;
-pub(super) use replay::{ReplayError, Window, replay};
+pub(super) use replay::{ReplayError, ReplayRecord, ReplayTarget, Window, replay};
 pub(super) use writer::{AddItem, JournalItem, JournalWriter, LedgerItem, batch_bytes};

@@ -5,6 +5,7 @@
 //! life of the bookie goes on with the torn group's number in a new file. A higher number after a bad group
 //! proves that the bad one was once synced, maybe acknowledged: corruption, and the bookie must not start.
 
+use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 
 use super::super::record::RecordHeader;
@@ -26,6 +27,9 @@ pub(in crate::bookie) enum ReplayError {
     /// Damage that a crash cannot explain.
     #[error("{0}")]
     Corrupt(String),
+    /// The index took nothing in.
+    #[error("{0}")]
+    Index(String),
     /// The disk failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -39,15 +43,19 @@ pub(in crate::bookie) struct Replayed {
     pub last_file: u64,
 }
 
-/// Reads all groups at or after `mark` and gives the records of each to `apply`, in order.
-pub(in crate::bookie) async fn replay<F>(
+/// Who takes what is read back.
+#[async_trait]
+pub(in crate::bookie) trait ReplayTarget: Send {
+    /// Takes the records of one group.
+    async fn apply(&mut self, records: Vec<ReplayRecord>) -> Result<(), ReplayError>;
+}
+
+/// Reads all groups at or after `mark` and gives the records of each to `target`, in order.
+pub(in crate::bookie) async fn replay(
     files: &JournalFiles,
     mark: JournalPosition,
-    mut apply: F,
-) -> Result<Replayed, ReplayError>
-where
-    F: AsyncFnMut(Vec<ReplayRecord>) -> Result<(), ReplayError>,
-{
+    target: &mut dyn ReplayTarget,
+) -> Result<Replayed, ReplayError> {
     let listed = files.list().await?;
     if !listed.iter().any(|(id, _)| *id == mark.file) {
         return Err(ReplayError::Corrupt(format!("journal file {:016x} is missing", mark.file)));
@@ -65,7 +73,7 @@ where
                 Ok(group) if group.header.sequence == expected => {
                     offset += group.header.padded_length();
                     expected += 1;
-                    apply(group.records).await?;
+                    target.apply(group.records).await?;
                 }
                 _ => break,
             }

@@ -5,6 +5,7 @@ mod damage;
 mod faulty_disk;
 mod garbage;
 mod promises;
+mod throughput;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -175,3 +175,27 @@ async fn a_folder_without_its_cookie_is_refused() {
     other.remove().await;
     folder.remove().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_call_can_be_made_from_a_task() {
+    fn movable<T: Send>(work: T) -> T {
+        work
+    }
+    let folder = Folder::new(&runtime()).await;
+    let directory = Arc::new(Presences::default());
+    let start = Bookie::start(folder.runtime.clone(), folder.config(), directory.clone());
+    let bookie = movable(start).await.unwrap();
+    assert_eq!(movable(bookie.read(request(1, 0))).await, Err(ReadError::Absent));
+    let told = movable(bookie.tell_last_add_confirmed(LedgerId(1), CREATOR, EntryId(3))).await;
+    assert_eq!(told, Ok(()));
+    movable(bookie.last_add_confirmed(LedgerId(1), CREATOR, true)).await.unwrap();
+    movable(bookie.checkpoint()).await.unwrap();
+    movable(bookie.collect_garbage(directory.as_ref())).await;
+    drop(movable(bookie.poisoned()));
+    movable(bookie.stop()).await;
+    let ledgers = folder.path.join("ledgers");
+    let summary = movable(crate::bookie::inspect::checkpoint(&folder.runtime.disk, &ledgers)).await;
+    let summary = summary.unwrap().unwrap().unwrap();
+    assert!(summary.ledgers[0].fenced);
+    folder.remove().await;
+}
