@@ -14,7 +14,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::super::record::{
+use crate::bookie::record::{
     RECORD_HEADER_BYTES, RecordHeader, RecordKind, split_record, u32_at, u64_at,
 };
 use crate::domain::Entry;

@@ -8,11 +8,11 @@
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 
-use super::super::record::RecordHeader;
 use super::{
     GROUP_ALIGNMENT, GROUP_HEADER_BYTES, GroupDamage, GroupHeader, JournalFiles, JournalPosition,
     parse_group,
 };
+use crate::bookie::record::RecordHeader;
 use crate::runtime::{DiskError, DiskResult, File};
 use crate::{mutant, reached};
 

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::super::ledger_state::{FenceState, LedgerState};
-use super::super::record::{RECORD_HEADER_BYTES, RecordHeader, RecordKind};
-use super::super::shared::Shared;
 use super::group::GroupBuilder;
 use super::{GROUP_ALIGNMENT, GROUP_HEADER_BYTES, JournalFiles, JournalPosition};
+use crate::bookie::ledger_state::{FenceState, LedgerState};
+use crate::bookie::record::{RECORD_HEADER_BYTES, RecordHeader, RecordKind};
+use crate::bookie::shared::Shared;
 use crate::domain::{AddAnswer, AddBatch, AddError, AddSink, BookieId, EntryId};
 use crate::runtime::{DiskError, DiskErrorKind, File, Mailbox};
 use crate::{mutant, reached};

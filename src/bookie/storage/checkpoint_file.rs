@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 use bytes::{BufMut, BytesMut};
 
-use super::super::journal::JournalPosition;
-use super::super::ledger_state::{FenceState, LedgerFacts, LedgerTable};
-use super::super::record::{u32_at, u64_at};
+use crate::bookie::journal::JournalPosition;
+use crate::bookie::ledger_state::{FenceState, LedgerFacts, LedgerTable};
+use crate::bookie::record::{u32_at, u64_at};
 use crate::domain::{CreatorToken, EntryId, LedgerId};
 use crate::runtime::{Disk, DiskResult};
 

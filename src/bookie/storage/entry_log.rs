@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex};
 
 use bytes::{BufMut, BytesMut};
 
-use super::super::record::{RecordHeader, u32_at, u64_at};
-use super::super::write_cache::Half;
 use super::{Run, RunBuilder};
+use crate::bookie::record::{RecordHeader, u32_at, u64_at};
+use crate::bookie::write_cache::Half;
 use crate::domain::LedgerId;
 use crate::mutant;
 use crate::runtime::{CreateMode, Disk, DiskResult, File, OpenMode};

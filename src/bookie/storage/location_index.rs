@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use bytes::Bytes;
 
-use super::super::record::u64_at;
 use super::Run;
 use super::run::run_key;
+use crate::bookie::record::u64_at;
 use crate::domain::{EntryId, LedgerId};
 use crate::reached;
 use crate::runtime::{IndexChange, IndexError, OrderedIndex};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::journal::Window;
-use super::super::record::{RECORD_HEADER_BYTES, RecordHeader, RecordKind};
 use super::{EntryLogs, LOG_HEADER_BYTES, LocationIndex, RunBuilder, log_header_is_good};
+use crate::bookie::journal::Window;
+use crate::bookie::record::{RECORD_HEADER_BYTES, RecordHeader, RecordKind};
 use crate::domain::LedgerId;
 use crate::reached;
 use crate::runtime::{DiskError, IndexError};

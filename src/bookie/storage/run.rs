@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::super::record::{u32_at, u64_at};
+use crate::bookie::record::{u32_at, u64_at};
 use crate::domain::{EntryId, LedgerId};
 
 /// A run keeps the offset of every so many entries, so that reading one entry reads few others.

@@ -115,6 +115,11 @@ async fn a_failed_sync_poisons_for_good() {
     assert!(matches!(add(&bookie, batch(1, 6..7, 100)).await, Err(AddError::Poisoned(_))));
     let fenced = ReadRequest { fence: true, ..request(1, 0) };
     assert!(matches!(bookie.read(fenced).await, Err(ReadError::Unknown(_))));
+    // "Absent" would count as fenced, too.
+    let fenced = ReadRequest { fence: true, ..request(8, 0) };
+    assert!(matches!(bookie.read(fenced).await, Err(ReadError::Unknown(_))));
+    let told = bookie.last_add_confirmed(LedgerId(9), CREATOR, true).await;
+    assert!(matches!(told, Err(ReadError::Unknown(_))));
     assert_holds(&bookie, 1, 0..5).await;
     assert!(bookie.stats().poisoned.is_some());
     bookie.stop().await;
