@@ -62,6 +62,7 @@ async fn run(adds: Vec<(u64, i64, usize, bool)>, damage: Damage, place: f64) {
     let directory = Arc::new(Gone::default());
     let bookie = Bookie::start(runtime.clone(), config.clone(), directory.clone()).await;
     let bookie = bookie.expect("started");
+    bookie.checkpoint().await.expect("completed");
     let mut next = [0_i64; 4];
     let mut waiting = Vec::new();
     for (ledger, count, bytes, wait) in adds {

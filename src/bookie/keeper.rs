@@ -52,6 +52,8 @@ pub(super) struct Keeper {
     writer: EntryLogWriter,
     last: CheckpointFile,
     commands: Mailbox<KeeperCommand>,
+    /// The index may hold runs that no flush has made durable: replay puts some in.
+    index_unflushed: bool,
 }
 
 impl Keeper {
@@ -63,7 +65,7 @@ impl Keeper {
         last: CheckpointFile,
         commands: Mailbox<KeeperCommand>,
     ) -> Self {
-        Self { shared, files, writer, last, commands }
+        Self { shared, files, writer, last, commands, index_unflushed: true }
     }
 
     /// Keeps until told to stop.
@@ -151,7 +153,7 @@ impl Keeper {
 
     /// Entries to the log, synced; then to the index, flushed.
     async fn store(&mut self, half: &Half) -> Result<(), CheckpointError> {
-        if half.is_empty() {
+        if half.is_empty() && !self.index_unflushed {
             return Ok(());
         }
         let shared = Arc::clone(&self.shared);
@@ -161,11 +163,13 @@ impl Keeper {
 
     async fn put_in_index(&mut self, runs: &[Run]) -> Result<(), CheckpointError> {
         let index = &self.shared.index;
+        self.index_unflushed = true;
         index.insert(runs)?;
         let number = self.last.number + 1;
         index.set_number(number)?;
         index.flush().await?;
         self.last.index_number = number;
+        self.index_unflushed = false;
         Ok(())
     }
 

@@ -128,6 +128,14 @@ async fn first_start(
     config: &BookieConfig,
     files: &JournalFiles,
 ) -> Result<BookieId, DiskError> {
+    // The folders' own names must be as durable as the cookies in them.
+    for folder in [&config.journal_directory, &config.ledger_directory] {
+        for above in folder.ancestors().skip(1).take(2) {
+            if !above.as_os_str().is_empty() {
+                runtime.disk.sync_directory(above).await?;
+            }
+        }
+    }
     begin_stamping(runtime, config).await?;
     // A first start that was cut short may have left an index that numbers higher than a new one.
     let _ = runtime.indexes.destroy(&config.ledger_directory.join(INDEX_FOLDER)).await;

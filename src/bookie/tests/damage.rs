@@ -70,14 +70,10 @@ async fn a_torn_group_stays_an_end_over_many_crashes() {
         // A torn group of the last life: the last file's first free place gets half a group.
         let (path, _) = folder.files("journal", ".journal").await.pop().unwrap();
         let offsets = groups(&folder, &path).await;
-        let config =
-            BookieConfig { checkpoint_interval: Duration::from_secs(1000), ..folder.config() };
         if let Some(last) = offsets.last().filter(|_| life > 0) {
             flip(&folder.runtime, &path, last + 70).await;
         }
-        let bookie =
-            Bookie::start(folder.runtime.clone(), config, Arc::new(Presences::default())).await;
-        let bookie = bookie.unwrap();
+        let bookie = folder.start().await.unwrap();
         assert_holds(&bookie, 1, 0..2).await;
         add(&bookie, batch(1, 2..3, 3000)).await.unwrap();
         let copy = folder.crash_copy(true).await;

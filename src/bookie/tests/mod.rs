@@ -70,8 +70,12 @@ impl Folder {
         }
     }
 
+    /// Starts a bookie and lets its first checkpoint pass, so that a copy taken later is of one moment.
     async fn start(&self) -> Result<Bookie, BookieStartError> {
-        Bookie::start(self.runtime.clone(), self.config(), Arc::new(Presences::default())).await
+        let directory = Arc::new(Presences::default());
+        let bookie = Bookie::start(self.runtime.clone(), self.config(), directory).await?;
+        bookie.checkpoint().await.unwrap();
+        Ok(bookie)
     }
 
     /// Names and lengths of files with this ending.
