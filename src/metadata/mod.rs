@@ -3,12 +3,20 @@
 //! (`single_node`); consensus comes behind the same contract.
 
 mod contract;
-/// The durable store of one node.
-pub mod single_node;
+mod remote;
+mod server;
+mod single_node;
 /// The pure state machine.
 pub mod store;
+mod wire;
+
+#[cfg(test)]
+mod service_tests;
 
 pub use contract::{
     Expect, Metadata, MetadataClient, MetadataError, Revision, SessionId, Versioned, WatchEvent,
     WatchStream,
 };
+pub use remote::{RemoteMetadata, RemoteMetadataConfig};
+pub use server::{MetadataServer, MetadataService};
+pub use single_node::{MetadataStartError, SingleNodeConfig, SingleNodeMetadata};

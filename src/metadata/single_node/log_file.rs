@@ -15,14 +15,12 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::runtime::{CreateMode, Disk, DiskResult, File, OpenMode};
 
-/// Format number in the magic.
-pub const LOG_FORMAT: u32 = 1;
 pub(super) const FILE_MAGIC: &[u8; 8] = b"SWMLOG01";
 pub(super) const GROUP_MAGIC: &[u8; 4] = b"SWMG";
 /// Bytes before the first group.
 pub(super) const FILE_HEADER_BYTES: usize = 32;
 /// Bytes of a group before its payload.
-pub const RECORD_HEADER_BYTES: usize = 20;
+pub(super) const RECORD_HEADER_BYTES: usize = 20;
 /// A group is closed when its commands cost this much; one more command may go beyond it.
 pub(super) const GROUP_BYTES: usize = 4 * 1024 * 1024;
 /// Longest payload a reader believes: a group and its last command.

@@ -18,5 +18,4 @@ mod tests;
 
 pub use config::SingleNodeConfig;
 pub use handle::SingleNodeMetadata;
-pub use log_file::{LOG_FORMAT, RECORD_HEADER_BYTES};
 pub use start_error::MetadataStartError;
