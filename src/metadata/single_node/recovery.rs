@@ -32,8 +32,12 @@ pub(super) async fn recover(
 ) -> Result<Recovered, MetadataStartError> {
     let disk = &runtime.disk;
     disk.create_directory(directory).await?;
-    if let Some(parent) = directory.parent() {
-        disk.sync_directory(parent).await?;
+    // Its own name and the data folder's: a crash that keeps the page cache may have been followed by a
+    // start that found them, so they are synced whether or not they were just made.
+    for parent in directory.ancestors().skip(1).take(2) {
+        if !parent.as_os_str().is_empty() {
+            disk.sync_directory(parent).await?;
+        }
     }
     let mut store = snapshot_file::read(disk, directory).await?;
     let mut firsts: Vec<u64> =
