@@ -1,4 +1,9 @@
 //! One binary of model and codec properties.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod both_conformance;
+mod clock_conformance;
+mod disk_conformance;
+mod index_conformance;
 mod metadata_store_model;
+mod network_conformance;

@@ -1,0 +1,183 @@
+//! What the fault plan and a power loss do to a disk.
+
+use std::path::{Path, PathBuf};
+
+use super::content::Content;
+use super::{Change, DiskState, SECTOR};
+use crate::runtime::sim::keyed::{below, keyed, mix};
+use crate::runtime::sim::lock;
+use crate::runtime::sim::node::SimNode;
+use crate::runtime::sim::settings::DiskSettings;
+use crate::runtime::sim::tape::DecisionKind;
+use crate::runtime::sim::trace::EventKind;
+use crate::runtime::sim::world::Shared;
+
+/// A bit that was flipped at rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rotted {
+    /// The file.
+    pub path: PathBuf,
+    /// The byte.
+    pub offset: u64,
+    /// The bit in it.
+    pub bit: u8,
+}
+
+/// What becomes of one unsynced write.
+enum Fate {
+    Kept,
+    Lost,
+    /// Each sector on its own, by these bits.
+    Torn(u64),
+}
+
+/// The value on the tape: 0 lost, otherwise torn by the bits that follow from it.
+fn fate(value: u64, style: u64) -> Fate {
+    // Whole files mostly share a fate; mixes are where the bugs are, so they are half of the cases.
+    match style % 4 {
+        0 => Fate::Lost,
+        1 => Fate::Kept,
+        _ => match value % 3 {
+            0 => Fate::Lost,
+            1 => Fate::Kept,
+            _ => Fate::Torn(value),
+        },
+    }
+}
+
+fn tear(content: &mut Content, offset: u64, bytes: &[u8], mut bits: u64) {
+    let mut at = 0;
+    while at < bytes.len() {
+        let to_boundary = (SECTOR - (offset + at as u64) % SECTOR) as usize;
+        let length = to_boundary.min(bytes.len() - at);
+        bits = mix(bits);
+        if bits & 1 == 1 {
+            content.write(offset + at as u64, &bytes[at..at + length]);
+        }
+        at += length;
+    }
+}
+
+impl DiskState {
+    /// Unsynced writes and names are lost, kept or torn; then what is durable is all there is.
+    pub(in crate::runtime::sim) fn power_loss(&mut self, shared: &Shared) {
+        let lossy = self.settings.lossy;
+        self.power_losses += 1;
+        let loss = keyed(&[shared.seed, 9, u64::from(self.node), self.power_losses]);
+        let mut inodes = std::mem::take(&mut self.inodes);
+        for (number, inode) in &mut inodes {
+            let pending = std::mem::take(&mut inode.pending);
+            if pending.is_empty() {
+                continue;
+            }
+            let style = if lossy { keyed(&[loss, *number]) } else { 1 };
+            for entry in pending {
+                let (key, value) = self.site.next(shared.seed, DecisionKind::UnsyncedWrite);
+                let decided = match fate(value, style) {
+                    Fate::Kept => Fate::Kept,
+                    other if shared.admit(key, value) => other,
+                    _ => Fate::Kept,
+                };
+                match (decided, &entry.change) {
+                    (Fate::Lost, _) => {}
+                    (Fate::Torn(bits), Change::Write { offset, bytes }) => {
+                        tear(&mut inode.durable, *offset, bytes, bits);
+                    }
+                    (_, change) => inode.durable.apply(change),
+                }
+            }
+            inode.current = inode.durable.clone();
+        }
+        self.inodes = inodes;
+        let style = if lossy { keyed(&[loss, 0]) } else { 1 };
+        let site = &mut self.site;
+        self.names.power_loss(|| {
+            let (key, value) = site.next(shared.seed, DecisionKind::UnsyncedName);
+            let keeps = match style % 4 {
+                0 => false,
+                1 => true,
+                _ => value % 2 == 1,
+            };
+            keeps || !shared.admit(key, value)
+        });
+        self.collect();
+        self.used = self.inodes.values().map(|inode| inode.current.length()).sum();
+    }
+}
+
+impl SimNode {
+    /// Changes the settings of the node's disk: error rates, slowness, capacity. Decided once per call.
+    pub fn set_disk(&self, change: impl FnOnce(&mut DiskSettings)) -> bool {
+        if !self.admit(DecisionKind::DiskSettings, 0) {
+            return false;
+        }
+        change(&mut lock(&self.state.disk).settings);
+        true
+    }
+
+    /// The disk as good as the world's settings say.
+    pub fn heal_disk(&self) {
+        lock(&self.state.disk).settings = self.shared.settings.disk.clone();
+        self.release_disk();
+    }
+
+    /// The disk answers nothing until [`SimNode::release_disk`].
+    pub fn stall_disk(&self) -> bool {
+        if !self.admit(DecisionKind::DiskStall, 0) {
+            return false;
+        }
+        lock(&self.state.disk).stalled = true;
+        self.shared.event(EventKind::DiskFault, [u64::from(self.id()), 0, 1]);
+        true
+    }
+
+    /// Ends a stall.
+    pub fn release_disk(&self) {
+        let released = {
+            let mut disk = lock(&self.state.disk);
+            std::mem::take(&mut disk.stalled).then(|| std::sync::Arc::clone(&disk.released))
+        };
+        if let Some(released) = released {
+            self.shared.event(EventKind::DiskFault, [u64::from(self.id()), 0, 2]);
+            released.notify_waiters();
+        }
+    }
+
+    /// Flips up to `count` bits at rest, in durable written parts of files the filter takes. Says which.
+    pub fn rot(&self, takes: impl Fn(&Path) -> bool, count: usize) -> Vec<Rotted> {
+        let mut rotted = Vec::new();
+        let mut disk = lock(&self.state.disk);
+        let mut places = Vec::new();
+        for (path, number) in disk.names.files() {
+            if let Some(inode) = disk.inodes.get(&number).filter(|_| takes(&path)) {
+                let pages = inode.durable.written_pages();
+                places.extend(pages.into_iter().map(|page| (path.clone(), number, page)));
+            }
+        }
+        for _ in 0..count {
+            let (key, value) = disk.site.next(self.shared.seed, DecisionKind::BitRot);
+            let chosen = places.get(below(value, places.len() as u64) as usize);
+            let Some((path, number, page)) = chosen else { break };
+            let Some(inode) = disk.inodes.get_mut(number) else { continue };
+            let room = (inode.durable.length() - page).min(Content::page_size());
+            let offset = page + below(mix(value), room);
+            let bit = (value % 8) as u8;
+            if !self.shared.admit(key, value) {
+                continue;
+            }
+            inode.durable.flip(offset, bit);
+            inode.current.flip(offset, bit);
+            self.shared.event(EventKind::DiskFault, [u64::from(self.id()), *number, offset]);
+            rotted.push(Rotted { path: path.clone(), offset, bit });
+        }
+        rotted
+    }
+
+    /// Paths and lengths of all files, as the process sees them; for checkers.
+    pub fn files(&self) -> Vec<(PathBuf, u64)> {
+        let disk = lock(&self.state.disk);
+        let length =
+            |number: u64| disk.inodes.get(&number).map_or(0, |inode| inode.current.length());
+        disk.names.files().into_iter().map(|(path, number)| (path, length(number))).collect()
+    }
+}

@@ -1,0 +1,269 @@
+//! Ordered indexes in memory, with the crash rule of the contract: unflushed changes are lost as all, none
+//! or a prefix.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::agenda::delay;
+use super::keyed::{below, keyed, mix, with_tail};
+use super::lock;
+use super::node::{NodeState, SimNode};
+use super::tape::{DecisionKind, Site};
+use super::trace::EventKind;
+use super::world::Shared;
+use crate::runtime::{IndexChange, IndexDriver, IndexError, IndexFactoryDriver, OrderedIndex};
+
+type Pairs = BTreeMap<Bytes, Bytes>;
+
+#[derive(Default)]
+struct Store {
+    current: Pairs,
+    durable: Pairs,
+    pending: Vec<IndexChange>,
+    /// Changes since the store was made, to tell which a flush covers.
+    applied: u64,
+    crashed: bool,
+}
+
+/// The indexes of a node; they outlive its processes.
+pub(super) struct IndexState {
+    node: u32,
+    site: Site,
+    stores: BTreeMap<PathBuf, Store>,
+    broken: BTreeSet<PathBuf>,
+    flushes: u64,
+}
+
+fn apply(pairs: &mut Pairs, change: &IndexChange) {
+    match change {
+        IndexChange::Put { key, value } => pairs.insert(key.clone(), value.clone()),
+        IndexChange::Remove { key } => pairs.remove(key),
+    };
+}
+
+impl Store {
+    fn make_durable(&mut self, count: usize) {
+        let count = count.min(self.pending.len());
+        for change in self.pending.drain(..count) {
+            apply(&mut self.durable, &change);
+        }
+    }
+}
+
+impl IndexState {
+    pub(super) fn new(node: u32) -> Self {
+        Self {
+            node,
+            site: Site::new(node, 0),
+            stores: BTreeMap::new(),
+            broken: BTreeSet::new(),
+            flushes: 0,
+        }
+    }
+
+    pub(super) fn wipe(&mut self) {
+        self.stores.clear();
+        self.broken.clear();
+    }
+
+    /// Exchanges the content with another node's.
+    pub(super) fn swap(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.stores, &mut other.stores);
+        std::mem::swap(&mut self.broken, &mut other.broken);
+    }
+
+    /// The process ended, in whichever way.
+    pub(super) fn crash(&mut self, shared: &Shared) {
+        for store in self.stores.values_mut() {
+            store.crashed = true;
+            let unflushed = store.pending.len();
+            if unflushed == 0 {
+                continue;
+            }
+            let (key, value) = self.site.next(shared.seed, DecisionKind::IndexLoss);
+            let kept = match value % 3 {
+                0 => 0,
+                1 => unflushed,
+                _ => below(mix(value), unflushed as u64) as usize,
+            };
+            let kept =
+                if kept == unflushed || shared.admit(key, kept as u64) { kept } else { unflushed };
+            store.make_durable(kept);
+            store.pending.clear();
+            store.current = store.durable.clone();
+        }
+    }
+
+    /// A folder was removed, and the indexes in it.
+    pub(super) fn remove_below(&mut self, path: &Path) {
+        self.stores.retain(|found, _| !found.starts_with(path));
+        self.broken.retain(|found| !found.starts_with(path));
+    }
+}
+
+impl SimNode {
+    /// Makes the indexes the filter takes fail to open until they are destroyed.
+    pub fn break_indexes(&self, takes: impl Fn(&Path) -> bool) -> bool {
+        if !self.admit(DecisionKind::IndexOpen, 0) {
+            return false;
+        }
+        let mut indexes = lock(&self.state.indexes);
+        let broken: Vec<PathBuf> =
+            indexes.stores.keys().filter(|path| takes(path)).cloned().collect();
+        indexes.broken.extend(broken);
+        true
+    }
+}
+
+/// Opens indexes for one start of a node.
+pub(super) struct SimIndexes {
+    pub(super) shared: Arc<Shared>,
+    pub(super) node: Arc<NodeState>,
+    pub(super) start: u64,
+}
+
+fn failed(operation: &'static str, detail: &str) -> IndexError {
+    IndexError { operation, detail: detail.to_owned() }
+}
+
+#[async_trait]
+impl IndexFactoryDriver for SimIndexes {
+    async fn open(&self, path: &Path) -> Result<OrderedIndex, IndexError> {
+        if !self.node.is_start(self.start) {
+            return Err(failed("open", "this process is gone"));
+        }
+        let path: PathBuf = path.components().collect();
+        let rate = lock(&self.node.disk).settings.index_open_error_rate;
+        {
+            let mut indexes = lock(&self.node.indexes);
+            let indexes = &mut *indexes;
+            let store = indexes.stores.entry(path.clone()).or_default();
+            if std::mem::take(&mut store.crashed)
+                && self.shared.chance(&mut indexes.site, DecisionKind::IndexOpen, rate).is_some()
+            {
+                indexes.broken.insert(path.clone());
+            }
+            if indexes.broken.contains(&path) {
+                return Err(failed("open", "injected: the index is damaged"));
+            }
+        }
+        lock(&self.node.disk).add_directory(&path);
+        self.shared.event(EventKind::Index, [u64::from(self.node.id), 0, 0]);
+        let (shared, node) = (Arc::clone(&self.shared), Arc::clone(&self.node));
+        Ok(Arc::new(SimIndex { shared, node, start: self.start, path }))
+    }
+
+    async fn destroy(&self, path: &Path) -> Result<(), IndexError> {
+        if !self.node.is_start(self.start) {
+            return Err(failed("destroy", "this process is gone"));
+        }
+        let path: PathBuf = path.components().collect();
+        lock(&self.node.indexes).remove_below(&path);
+        lock(&self.node.disk).drop_directory(&path);
+        self.shared.event(EventKind::Index, [u64::from(self.node.id), 1, 0]);
+        Ok(())
+    }
+}
+
+struct SimIndex {
+    shared: Arc<Shared>,
+    node: Arc<NodeState>,
+    start: u64,
+    path: PathBuf,
+}
+
+impl SimIndex {
+    fn with<T>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&mut Store) -> T,
+    ) -> Result<T, IndexError> {
+        if !self.node.is_start(self.start) {
+            return Err(failed(operation, "this process is gone"));
+        }
+        let mut indexes = lock(&self.node.indexes);
+        match indexes.stores.get_mut(&self.path) {
+            Some(store) => Ok(work(store)),
+            None => Err(failed(operation, "the index was destroyed")),
+        }
+    }
+}
+
+fn pair((key, value): (&Bytes, &Bytes)) -> (Bytes, Bytes) {
+    (key.clone(), value.clone())
+}
+
+#[async_trait]
+impl IndexDriver for SimIndex {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, IndexError> {
+        self.with("get", |store| store.current.get(key).cloned())
+    }
+
+    fn at_or_below(&self, key: &[u8]) -> Result<Option<(Bytes, Bytes)>, IndexError> {
+        let key = Bytes::copy_from_slice(key);
+        self.with("at or below", |store| store.current.range(..=key).next_back().map(pair))
+    }
+
+    fn range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>, IndexError> {
+        if from >= to {
+            return Ok(Vec::new());
+        }
+        let (from, to) = (Bytes::copy_from_slice(from), Bytes::copy_from_slice(to));
+        self.with("range", |store| store.current.range(from..to).take(limit).map(pair).collect())
+    }
+
+    fn apply(&self, changes: Vec<IndexChange>) -> Result<(), IndexError> {
+        let count = changes.len() as u64;
+        self.with("apply", |store| {
+            for change in &changes {
+                apply(&mut store.current, change);
+            }
+            store.applied += count;
+            store.pending.extend(changes);
+        })?;
+        self.shared.event(EventKind::Index, [u64::from(self.node.id), 2, count]);
+        Ok(())
+    }
+
+    async fn flush(&self) -> Result<(), IndexError> {
+        let upto = self.with("flush", |store| store.applied)?;
+        let (least, tail, slowness, rate) = {
+            let disk = lock(&self.node.disk);
+            let settings = &disk.settings;
+            let (least, tail) = (settings.sync_latency, settings.sync_tail);
+            let rate = settings.index_flush_error_rate;
+            (least.as_nanos() as u64, tail.as_nanos() as u64, settings.slowness, rate)
+        };
+        let value = {
+            let mut indexes = lock(&self.node.indexes);
+            indexes.flushes += 1;
+            keyed(&[self.shared.seed, 8, u64::from(indexes.node), indexes.flushes])
+        };
+        let nanos = with_tail(value, least, tail).saturating_mul(u64::from(slowness.max(1)));
+        delay(&self.shared, nanos).await;
+        {
+            let mut indexes = lock(&self.node.indexes);
+            let site = &mut indexes.site;
+            if self.shared.chance(site, DecisionKind::IndexFlush, rate).is_some() {
+                return Err(failed("flush", "injected"));
+            }
+        }
+        self.with("flush", |store| {
+            // Those applied after the flush began are not covered; another flush may have taken some.
+            let later = usize::try_from(store.applied - upto).unwrap_or(usize::MAX);
+            let count = store.pending.len().saturating_sub(later);
+            store.make_durable(count);
+        })?;
+        self.shared.event(EventKind::Index, [u64::from(self.node.id), 3, upto]);
+        Ok(())
+    }
+}

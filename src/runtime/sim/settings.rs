@@ -1,0 +1,119 @@
+//! What can be set about a simulated world, its links and its disks.
+
+use std::time::Duration;
+
+use super::tape::TapeMask;
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct WorldSettings {
+    /// Virtual time after which the run ends as failed.
+    pub time_limit: Duration,
+    /// Decisions that must not happen.
+    pub mask: TapeMask,
+    /// How many of the last events to keep for a trace; 0 keeps none (the hash is always computed).
+    pub trace_capacity: usize,
+    /// How many decisions the tape holds; later ones happen but are only counted.
+    pub tape_capacity: usize,
+    /// Links without settings of their own.
+    pub link: LinkSettings,
+    /// Disks without settings of their own.
+    pub disk: DiskSettings,
+    /// Bytes a stream holds per direction before writes wait.
+    pub stream_window: usize,
+    /// Share of reads and writes on streams that are cut short.
+    pub short_io_rate: f64,
+}
+
+impl Default for WorldSettings {
+    fn default() -> Self {
+        Self {
+            time_limit: Duration::from_secs(3600),
+            mask: TapeMask::new(),
+            trace_capacity: 0,
+            tape_capacity: 1 << 20,
+            link: LinkSettings::default(),
+            disk: DiskSettings::default(),
+            stream_window: 256 * 1024,
+            short_io_rate: 0.02,
+        }
+    }
+}
+
+/// One directed link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkSettings {
+    /// The least latency.
+    pub latency: Duration,
+    /// Mean of the exponential tail on top.
+    pub tail: Duration,
+    /// Bytes a second; `None` is unlimited.
+    pub bandwidth: Option<u64>,
+    /// Share of segments lost and sent again after 200 ms.
+    pub loss_rate: f64,
+    /// Share of segments that reset their stream.
+    pub reset_rate: f64,
+}
+
+impl Default for LinkSettings {
+    fn default() -> Self {
+        Self {
+            latency: Duration::from_millis(1),
+            tail: Duration::from_micros(500),
+            bandwidth: None,
+            loss_rate: 0.0,
+            reset_rate: 0.0,
+        }
+    }
+}
+
+/// One disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiskSettings {
+    /// Latency of a read.
+    pub read_latency: Duration,
+    /// Latency of a write (into the page cache).
+    pub write_latency: Duration,
+    /// The least latency of a sync.
+    pub sync_latency: Duration,
+    /// Mean of the exponential tail of a sync.
+    pub sync_tail: Duration,
+    /// Multiplies every latency: slow mode.
+    pub slowness: u32,
+    /// Share of reads that fail.
+    pub read_error_rate: f64,
+    /// Share of writes that fail.
+    pub write_error_rate: f64,
+    /// Share of syncs that fail.
+    pub sync_error_rate: f64,
+    /// Share of writes that land elsewhere in the same file, at the sector size.
+    pub misdirected_write_rate: f64,
+    /// Share of index flushes that fail.
+    pub index_flush_error_rate: f64,
+    /// Share of index opens after a crash that fail until the index is destroyed.
+    pub index_open_error_rate: f64,
+    /// Bytes the disk holds.
+    pub capacity: u64,
+    /// Whether a power loss may lose or tear unsynced writes and names; if not, it keeps all.
+    pub lossy: bool,
+}
+
+impl Default for DiskSettings {
+    fn default() -> Self {
+        Self {
+            read_latency: Duration::ZERO,
+            write_latency: Duration::ZERO,
+            sync_latency: Duration::from_millis(1),
+            sync_tail: Duration::from_micros(500),
+            slowness: 1,
+            read_error_rate: 0.0,
+            write_error_rate: 0.0,
+            sync_error_rate: 0.0,
+            misdirected_write_rate: 0.0,
+            index_flush_error_rate: 0.0,
+            index_open_error_rate: 0.0,
+            capacity: 64 << 30,
+            lossy: true,
+        }
+    }
+}

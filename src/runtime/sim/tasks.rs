@@ -1,0 +1,45 @@
+//! Tasks of one start of a node, on madsim's executor.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::node::NodeState;
+use super::world::Shared;
+use crate::runtime::TaskDriver;
+
+/// Spawns into the node's madsim context, so that a kill drops the task.
+pub(super) struct SimTasks {
+    pub(super) shared: Arc<Shared>,
+    pub(super) node: Arc<NodeState>,
+    pub(super) start: u64,
+    pub(super) handle: madsim::runtime::NodeHandle,
+}
+
+impl TaskDriver for SimTasks {
+    fn spawn(
+        &self,
+        name: &'static str,
+        future: BoxFuture<'static, ()>,
+    ) -> Box<dyn Fn() + Send + Sync> {
+        if !self.node.is_start(self.start) {
+            // A destructor of a dead process: nothing of it may run any more.
+            return Box::new(|| ());
+        }
+        let (shared, node, start) = (Arc::clone(&self.shared), Arc::clone(&self.node), self.start);
+        let task = self.handle.spawn(async move {
+            if let Err(panic) = AssertUnwindSafe(future).catch_unwind().await {
+                let text = panic
+                    .downcast_ref::<&str>()
+                    .map(|text| (*text).to_owned())
+                    .or_else(|| panic.downcast_ref::<String>().cloned())
+                    .unwrap_or_else(|| "a panic without a text".to_owned());
+                shared.task_panicked(&node, start, name, text);
+            }
+        });
+        let abort = task.abort_handle();
+        Box::new(move || abort.abort())
+    }
+}
