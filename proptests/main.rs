@@ -1,9 +1,11 @@
 //! One binary of model and codec properties.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod bookie_model;
 mod both_conformance;
 mod clock_conformance;
 mod disk_conformance;
 mod index_conformance;
+mod journal_model;
 mod metadata_store_model;
 mod network_conformance;
