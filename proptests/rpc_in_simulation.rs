@@ -1,6 +1,10 @@
 //! The metadata store and rpc in the simulator: power losses, crashes, pauses and cut links, while clients
 //! keep writing. Nothing acknowledged is lost, counters never repeat, watchers end where the store is,
 //! and a seed run twice gives the same events.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "each run of an equal seed needs a thread of its own"
+)]
 
 use std::collections::BTreeSet;
 use std::path::Path;
