@@ -17,7 +17,7 @@ use seawall::metadata::{
     Revision, SingleNodeConfig, SingleNodeMetadata, WatchEvent,
 };
 use seawall::rpc::{Routes, ServerConfig, serve};
-use seawall::runtime::sim::{SimNode, World, WorldSettings};
+use seawall::runtime::sim::{DiskSettings, SimNode, World, WorldSettings};
 use seawall::runtime::{Runtime, Shutdown};
 
 const ADDRESS: &str = "meta:9090";
@@ -139,7 +139,10 @@ async fn nemesis(world: &World, meta: &SimNode, writer: &SimNode) {
 }
 
 fn run(seed: u64) -> (u64, u64) {
-    let settings = WorldSettings { time_limit: Duration::from_secs(600), ..Default::default() };
+    // Slow syncs: an answer that does not wait for its sync is far ahead of it when the power goes.
+    let disk = DiskSettings { sync_latency: Duration::from_millis(30), ..Default::default() };
+    let time_limit = Duration::from_secs(600);
+    let settings = WorldSettings { time_limit, disk, ..Default::default() };
     World::run(seed, settings, |world| async move {
         let meta = world.create_node("meta", "meta");
         let writer = world.create_node("writer", "writer");
