@@ -8,4 +8,7 @@ mod clock_conformance;
 mod disk_conformance;
 mod index_conformance;
 mod journal_model;
+mod metadata_store_model;
 mod network_conformance;
+mod remote_bookie_in_simulation;
+mod rpc_in_simulation;

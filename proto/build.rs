@@ -2,5 +2,16 @@
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
+    seawall()
+}
+
+/// Our own node-to-node services and metadata's file formats. `bytes` fields become reference-counted
+/// slices of the received buffer; no transport is generated, it is `src/rpc`.
+fn seawall() -> Result<(), Box<dyn std::error::Error>> {
+    let files = protox::compile(
+        ["bookie.proto", "metadata.proto", "metadata_files.proto"],
+        ["proto/seawall"],
+    )?;
+    tonic_prost_build::configure().build_transport(false).bytes(".").compile_fds(files)?;
     Ok(())
 }

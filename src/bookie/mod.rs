@@ -15,6 +15,7 @@ mod ledger_state;
 mod read;
 mod record;
 mod scrub;
+mod server;
 mod service;
 mod shared;
 mod start;
@@ -25,4 +26,5 @@ mod write_cache;
 mod tests;
 
 pub use config::BookieConfig;
+pub use server::{BookieServer, BookieService, READ_BYTES_MAX, STREAM_BYTES_MAX};
 pub use service::{Bookie, BookieStartError, BookieStats, LedgerDirectory, LedgerPresence};

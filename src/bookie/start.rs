@@ -53,6 +53,12 @@ pub(super) async fn start(
     let mut locks = Vec::new();
     for folder in [&config.journal_directory, &config.ledger_directory] {
         disk.create_directory(folder).await?;
+        // Its own name and the data folder's, or a power loss takes the folder and all that was synced in it.
+        for parent in folder.ancestors().skip(1).take(2) {
+            if !parent.as_os_str().is_empty() {
+                disk.sync_directory(parent).await?;
+            }
+        }
         locks.push(disk.lock(folder).await?);
     }
     let files = JournalFiles::new(

@@ -7,6 +7,7 @@ mod client;
 mod config;
 mod error;
 mod record;
+mod remote_bookie;
 
 pub use bookie_client::{BookieClient, BookiePool};
 pub use client::{ClosedLedger, LedgerClient, LedgerReader, LedgerWriter, WriterEvents};
@@ -15,3 +16,4 @@ pub use error::{
     AppendRefused, CloseError, CreateError, DeleteError, LedgerReadError, RecoveryError, WriterEnd,
 };
 pub use record::{Fragment, LedgerRecord, LedgerState, Quorum, QuorumError};
+pub use remote_bookie::{RemoteBookie, RemoteBookieConfig};

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 /// Position in the store's single history of changes; every change has its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
 /// A lease held by one client; keys tied to it vanish when it ends. A session's end only makes someone

@@ -1,0 +1,71 @@
+//! The file `snapshot`: the whole state, replaced as a whole.
+//!
+//! ```text
+//! magic "SWMSNP01" (8) | length of payload u64 | CRC-32C of length and payload u32 | zero u32 | payload
+//! ```
+
+use std::path::Path;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::MetadataStartError;
+use crate::metadata::store::Store;
+use crate::runtime::{Disk, DiskResult};
+
+/// Name of the snapshot.
+pub(super) const SNAPSHOT_NAME: &str = "snapshot";
+const MAGIC: &[u8; 8] = b"SWMSNP01";
+const HEADER_BYTES: usize = 24;
+
+fn crc(payload: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&(payload.len() as u64).to_le_bytes()), payload)
+}
+
+/// Bytes of the file for a state.
+pub(super) fn encode(store: &Store) -> Bytes {
+    let payload = store.to_snapshot();
+    let mut bytes = BytesMut::with_capacity(HEADER_BYTES + payload.len());
+    bytes.put_slice(MAGIC);
+    bytes.put_u64_le(payload.len() as u64);
+    bytes.put_u32_le(crc(&payload));
+    bytes.put_u32_le(0);
+    bytes.put_slice(&payload);
+    bytes.freeze()
+}
+
+/// The state of a file's bytes.
+pub(super) fn decode(bytes: &Bytes) -> Result<Store, MetadataStartError> {
+    let corrupt = |detail: &str| MetadataStartError::corrupt(SNAPSHOT_NAME, detail);
+    if bytes.len() < HEADER_BYTES || !bytes.starts_with(MAGIC) {
+        return Err(corrupt("not a snapshot"));
+    }
+    let payload = bytes.slice(HEADER_BYTES..);
+    let mut length = [0; 8];
+    length.copy_from_slice(&bytes[8..16]);
+    let mut found = [0; 4];
+    found.copy_from_slice(&bytes[16..20]);
+    if u64::from_le_bytes(length) != payload.len() as u64 {
+        return Err(corrupt("its length is not the one written in it"));
+    }
+    if u32::from_le_bytes(found) != crc(&payload) {
+        return Err(corrupt("its checksum does not match"));
+    }
+    Store::from_snapshot(payload)
+        .map_err(|damage| MetadataStartError::corrupt(SNAPSHOT_NAME, damage))
+}
+
+/// Replaces the snapshot; after a crash the old or the new one is there, whole. Answers its length.
+pub(super) async fn write(disk: &Disk, directory: &Path, store: &Store) -> DiskResult<u64> {
+    let bytes = encode(store);
+    let length = bytes.len() as u64;
+    disk.replace_file(&directory.join(SNAPSHOT_NAME), bytes).await?;
+    Ok(length)
+}
+
+/// The state of the snapshot; the empty one if there is no file.
+pub(super) async fn read(disk: &Disk, directory: &Path) -> Result<Store, MetadataStartError> {
+    match disk.read_file(&directory.join(SNAPSHOT_NAME)).await? {
+        Some(bytes) => decode(&bytes),
+        None => Ok(Store::new()),
+    }
+}

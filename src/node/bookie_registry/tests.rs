@@ -1,0 +1,117 @@
+//! Cookies, registrations and the pool over a real store in a temporary folder.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{
+    BookieRecord, BookieRegistration, CookieError, CookieRecord, MetadataLedgers,
+    RegisteredBookies, RegistrationConfig, check_cookie,
+};
+use crate::bookie::{LedgerDirectory, LedgerPresence};
+use crate::domain::{BookieId, CreatorToken, LedgerId, ReadError};
+use crate::ledger::{BookiePool, LedgerRecord, RemoteBookieConfig};
+use crate::metadata::{Expect, Metadata, SingleNodeConfig, SingleNodeMetadata};
+use crate::runtime::{Runtime, Shutdown, real};
+
+struct World {
+    runtime: Runtime,
+    data: PathBuf,
+    store: SingleNodeMetadata,
+    metadata: Metadata,
+}
+
+async fn world(name: &str) -> World {
+    let runtime = real::runtime();
+    let data = std::env::temp_dir().join(format!("seawall-registry-{name}-{}", std::process::id()));
+    runtime.disk.remove_directory(&data).await.unwrap();
+    let config =
+        SingleNodeConfig { tick: Duration::from_millis(10), ..SingleNodeConfig::below(&data) };
+    let store = SingleNodeMetadata::start(runtime.clone(), config).await.unwrap();
+    let metadata: Metadata = Arc::new(store.clone());
+    World { runtime, data, store, metadata }
+}
+
+impl World {
+    async fn end(self) {
+        self.store.stop().await;
+        self.runtime.disk.remove_directory(&self.data).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cookie_is_made_once_and_missed_when_gone() {
+    let world = world("cookie").await;
+    let marker = world.data.join("bookie-registered");
+    let check = async |id: u64| {
+        check_cookie(&world.runtime, &world.metadata, BookieId(id), "a:1", &marker).await
+    };
+    check(1).await.unwrap();
+    check(1).await.unwrap();
+    assert!(matches!(check(2).await, Err(CookieError::Swapped { .. })));
+    // Cut short between record and marker.
+    world.runtime.disk.remove(&marker).await.unwrap();
+    check(1).await.unwrap();
+    world.metadata.delete(&CookieRecord::key(BookieId(1)), Expect::Any).await.unwrap();
+    assert_eq!(check(1).await, Err(CookieError::Missing(BookieId(1))));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_pool_follows_registrations() {
+    let world = world("pool").await;
+    let stop = Shutdown::new();
+    let pool = RegisteredBookies::start(
+        &world.runtime,
+        Arc::clone(&world.metadata),
+        None,
+        RemoteBookieConfig::default(),
+        stop.signal(),
+    );
+    let leave = Shutdown::new();
+    let writable = Arc::new(AtomicBool::new(true));
+    let asked = Arc::clone(&writable);
+    let registration = BookieRegistration::start(
+        &world.runtime,
+        Arc::clone(&world.metadata),
+        BookieId(0xab),
+        "127.0.0.1:1".to_owned(),
+        Arc::new(move || asked.load(Ordering::SeqCst)),
+        RegistrationConfig { time_to_live: Duration::from_millis(150) },
+        leave.signal(),
+    );
+    registration.registered().await;
+    pool.wait_for_writable(1).await;
+    assert_eq!(pool.writable(), [BookieId(0xab)]);
+    // Kept alive beyond its time to live.
+    world.runtime.clock.sleep(Duration::from_millis(400)).await;
+    assert_eq!(pool.writable(), [BookieId(0xab)]);
+    writable.store(false, Ordering::SeqCst);
+    while !pool.writable().is_empty() {
+        world.runtime.clock.sleep(Duration::from_millis(10)).await;
+    }
+    leave.trigger();
+    registration.ended().await;
+    assert_eq!(world.metadata.get(&BookieRecord::key(BookieId(0xab))).await, Ok(None));
+    let gone = pool.bookie(BookieId(0xab));
+    let known = gone.last_add_confirmed(LedgerId(1), CreatorToken(1), false).await;
+    assert!(matches!(known, Err(ReadError::Unreachable(_))));
+    stop.trigger();
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ledger_is_gone_only_when_metadata_says_so() {
+    let world = world("directory").await;
+    let ledgers = MetadataLedgers::new(Arc::clone(&world.metadata));
+    let key = LedgerRecord::key(LedgerId(5));
+    world.metadata.put(&key, Bytes::from_static(b"{}"), Expect::Any, None).await.unwrap();
+    assert_eq!(ledgers.presence(LedgerId(5)).await, LedgerPresence::Exists);
+    assert_eq!(ledgers.presence(LedgerId(6)).await, LedgerPresence::Gone);
+    world.store.stop().await;
+    assert_eq!(ledgers.presence(LedgerId(6)).await, LedgerPresence::Unknown);
+    world.end().await;
+}

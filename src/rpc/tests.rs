@@ -1,0 +1,63 @@
+//! Channel and server against each other on loopback, with the metadata service as the load.
+
+use std::time::Duration;
+
+use super::generated::metadata::{GetRequest, metadata_client};
+use super::{Channel, ChannelConfig, ChannelError, Routes, ServerConfig, serve};
+use crate::runtime::{Shutdown, real};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_without_listener_backs_off() {
+    let runtime = real::runtime();
+    let listener = runtime.network.listen("127.0.0.1:0").await.unwrap();
+    let address = listener.local_address();
+    drop(listener);
+    let channel = Channel::new(runtime, &address, ChannelConfig::default());
+    assert!(matches!(channel.ready().await, Err(ChannelError::Connect { .. })));
+    assert!(matches!(channel.ready().await, Err(ChannelError::BackingOff { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_peer_runs_into_the_deadline() {
+    let runtime = real::runtime();
+    let listener = runtime.network.listen("127.0.0.1:0").await.unwrap();
+    let config = ChannelConfig {
+        keep_alive_interval: Duration::from_millis(100),
+        keep_alive_timeout: Duration::from_millis(100),
+        ..ChannelConfig::default()
+    };
+    let channel = Channel::new(runtime.clone(), &listener.local_address(), config);
+    let accepting = listener.clone();
+    let accepted = runtime.tasks.spawn("silent peer", async move { accepting.accept().await });
+    channel.ready().await.unwrap();
+    let silent = accepted.await.unwrap().unwrap();
+    let mut client = metadata_client::MetadataClient::new(channel.clone());
+    let started = runtime.clock.now();
+    let request = GetRequest { key: "/a".to_owned() };
+    let status = client.get(request).await.unwrap_err();
+    assert!(runtime.clock.now().since(started) < Duration::from_secs(5), "{status}");
+    let mut client = metadata_client::MetadataClient::new(channel.clone());
+    let call = client.get(GetRequest { key: "/a".to_owned() });
+    let status = channel.bounded(Duration::from_millis(50), call).await.unwrap_err();
+    assert_eq!(status.code(), tonic::Code::DeadlineExceeded);
+    drop(silent);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unknown_service_is_refused_and_a_stop_ends_serving() {
+    let runtime = real::runtime();
+    let listener = runtime.network.listen("127.0.0.1:0").await.unwrap();
+    let channel =
+        Channel::new(runtime.clone(), &listener.local_address(), ChannelConfig::default());
+    let stop = Shutdown::new();
+    let server = runtime.tasks.spawn(
+        "server",
+        serve(runtime.clone(), listener, Routes::new(), ServerConfig::default(), stop.signal()),
+    );
+    let mut client = metadata_client::MetadataClient::new(channel);
+    let status = client.get(GetRequest { key: "/a".to_owned() }).await.unwrap_err();
+    assert_eq!(status.code(), tonic::Code::Unimplemented);
+    stop.trigger();
+    server.await.unwrap();
+    assert!(client.get(GetRequest { key: "/a".to_owned() }).await.is_err());
+}
