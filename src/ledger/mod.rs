@@ -25,3 +25,8 @@ pub use error::{
 pub use reader::LedgerReader;
 pub use record::{Fragment, LedgerRecord, LedgerState, Quorum, QuorumError};
 pub use writer::LedgerWriter;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

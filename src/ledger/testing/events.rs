@@ -1,0 +1,65 @@
+//! Records what a writer tells.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Notify;
+
+use super::super::{WriterEnd, WriterEvents};
+use crate::domain::{EntryId, LedgerId};
+
+/// What a writer told so far.
+#[derive(Default)]
+pub(in super::super) struct Recorder {
+    state: Mutex<(Option<EntryId>, Option<(EntryId, WriterEnd)>)>,
+    news: Notify,
+}
+
+impl Recorder {
+    pub(in super::super) fn new() -> Arc<Self> {
+        Arc::new(Self::default())
+    }
+
+    /// Waits until `entry` is confirmed.
+    pub(in super::super) async fn confirmed_at(&self, entry: i64) {
+        loop {
+            let news = self.news.notified();
+            {
+                let state = self.state.lock().unwrap();
+                if state.0.is_some_and(|confirmed| confirmed.0 >= entry) {
+                    return;
+                }
+                assert!(state.1.is_none(), "ended early: {:?}", state.1);
+            }
+            news.await;
+        }
+    }
+
+    /// Waits until the writer ended.
+    pub(in super::super) async fn end(&self) -> (EntryId, WriterEnd) {
+        loop {
+            let news = self.news.notified();
+            if let Some(end) = self.state.lock().unwrap().1.clone() {
+                return end;
+            }
+            news.await;
+        }
+    }
+}
+
+impl WriterEvents for Recorder {
+    fn confirmed(&self, _ledger: LedgerId, up_to: EntryId) {
+        let mut state = self.state.lock().unwrap();
+        assert!(state.1.is_none(), "confirmed after the end");
+        assert!(state.0.is_none_or(|before| before < up_to), "confirmed went back");
+        state.0 = Some(up_to);
+        self.news.notify_one();
+    }
+
+    fn ended(&self, _ledger: LedgerId, last_confirmed: EntryId, reason: WriterEnd) {
+        let mut state = self.state.lock().unwrap();
+        assert!(state.1.is_none(), "ended twice");
+        assert_eq!(state.0.unwrap_or(EntryId::NONE), last_confirmed);
+        state.1 = Some((last_confirmed, reason));
+        self.news.notify_one();
+    }
+}
