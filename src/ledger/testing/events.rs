@@ -7,10 +7,16 @@ use tokio::sync::Notify;
 use super::super::{WriterEnd, WriterEvents};
 use crate::domain::{EntryId, LedgerId};
 
+#[derive(Default)]
+struct Told {
+    confirmed: Option<EntryId>,
+    end: Option<(EntryId, WriterEnd)>,
+}
+
 /// What a writer told so far.
 #[derive(Default)]
 pub(in super::super) struct Recorder {
-    state: Mutex<(Option<EntryId>, Option<(EntryId, WriterEnd)>)>,
+    state: Mutex<Told>,
     news: Notify,
 }
 
@@ -25,10 +31,10 @@ impl Recorder {
             let news = self.news.notified();
             {
                 let state = self.state.lock().unwrap();
-                if state.0.is_some_and(|confirmed| confirmed.0 >= entry) {
+                if state.confirmed.is_some_and(|confirmed| confirmed.0 >= entry) {
                     return;
                 }
-                assert!(state.1.is_none(), "ended early: {:?}", state.1);
+                assert!(state.end.is_none(), "ended early: {:?}", state.end);
             }
             news.await;
         }
@@ -38,7 +44,7 @@ impl Recorder {
     pub(in super::super) async fn end(&self) -> (EntryId, WriterEnd) {
         loop {
             let news = self.news.notified();
-            if let Some(end) = self.state.lock().unwrap().1.clone() {
+            if let Some(end) = self.state.lock().unwrap().end.clone() {
                 return end;
             }
             news.await;
@@ -49,17 +55,17 @@ impl Recorder {
 impl WriterEvents for Recorder {
     fn confirmed(&self, _ledger: LedgerId, up_to: EntryId) {
         let mut state = self.state.lock().unwrap();
-        assert!(state.1.is_none(), "confirmed after the end");
-        assert!(state.0.is_none_or(|before| before < up_to), "confirmed went back");
-        state.0 = Some(up_to);
+        assert!(state.end.is_none(), "confirmed after the end");
+        assert!(state.confirmed.is_none_or(|before| before < up_to), "confirmed went back");
+        state.confirmed = Some(up_to);
         self.news.notify_one();
     }
 
     fn ended(&self, _ledger: LedgerId, last_confirmed: EntryId, reason: WriterEnd) {
         let mut state = self.state.lock().unwrap();
-        assert!(state.1.is_none(), "ended twice");
-        assert_eq!(state.0.unwrap_or(EntryId::NONE), last_confirmed);
-        state.1 = Some((last_confirmed, reason));
+        assert!(state.end.is_none(), "ended twice");
+        assert_eq!(state.confirmed.unwrap_or(EntryId::NONE), last_confirmed);
+        state.end = Some((last_confirmed, reason));
         self.news.notify_one();
     }
 }
