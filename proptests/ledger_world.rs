@@ -33,6 +33,8 @@ pub enum Fate {
     Repeated,
     /// A request is refused for good by a poisoned bookie.
     Poisoned,
+    /// A read is answered with the entries after the one asked for.
+    Misplaced,
 }
 
 /// One step of a script.
@@ -58,6 +60,7 @@ pub fn steps(with_recovery: bool) -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Fate::AnswerLost),
         1 => Just(Fate::Repeated),
         1 => Just(Fate::Poisoned),
+        1 => Just(Fate::Misplaced),
     ];
     let rare = u32::from(with_recovery);
     let step = prop_oneof![
@@ -68,6 +71,21 @@ pub fn steps(with_recovery: bool) -> impl Strategy<Value = Vec<Step>> {
         rare => (any::<u8>(), any::<u8>()).prop_map(|(bookie, entry)| Step::Rot(bookie, entry)),
     ];
     prop::collection::vec(step, 0..250)
+}
+
+/// Short scripts about the moment of a takeover: a few adds under way, then a recovery.
+pub fn takeovers() -> impl Strategy<Value = Vec<Step>> {
+    let fate = prop_oneof![6 => Just(Fate::Arrives), 2 => Just(Fate::Fails)];
+    let flight = (any::<u16>(), fate).prop_map(|(place, fate)| Step::Flight(place, fate));
+    let before = prop::collection::vec(flight.clone(), 0..8);
+    let after = prop::collection::vec(flight, 0..40);
+    (1_u8..3, before, after).prop_map(|(count, before, after)| {
+        let mut script = vec![Step::Append(count)];
+        script.extend(before);
+        script.push(Step::Recover(0));
+        script.extend(after);
+        script
+    })
 }
 
 /// Quorums of all shapes.
@@ -346,7 +364,7 @@ impl World {
             self.flights.push(flight.clone());
         }
         let takes_effect = !matches!(fate, Fate::Fails | Fate::Poisoned);
-        let is_heard = matches!(fate, Fate::Arrives | Fate::Repeated);
+        let is_heard = matches!(fate, Fate::Arrives | Fate::Repeated | Fate::Misplaced);
         match flight {
             Flight::Add(owner, id, entries) => {
                 let ids = entries.iter().map(|entry| entry.entry).collect();
@@ -376,7 +394,12 @@ impl World {
             Flight::Read(owner, position, id, request) => {
                 let bookie = self.bookies.get_mut(&id).unwrap();
                 bookie.fenced |= takes_effect && request.fence;
-                let answer = if is_heard { read(bookie, request) } else { Err(unreachable()) };
+                let mut answer = if is_heard { read(bookie, request) } else { Err(unreachable()) };
+                if matches!(fate, Fate::Misplaced)
+                    && let Ok(run) = &mut answer
+                {
+                    run.remove(0);
+                }
                 self.flights.push(Flight::ReadAnswer(owner, position, request.first, answer));
             }
             Flight::AddAnswer(Owner::Writer, answer) => self.writer.answered(answer, self.now),

@@ -3,10 +3,12 @@
 
 use proptest::prelude::*;
 
-use crate::ledger_world::{World, quorums, steps};
+use seawall::ledger::Quorum;
+
+use crate::ledger_world::{World, quorums, steps, takeovers};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn a_closed_ledger_holds_everything_confirmed(
@@ -15,6 +17,19 @@ proptest! {
         script in steps(true),
     ) {
         let mut world = World::new(quorum, spares);
+        world.run(&script);
+        world.run_out();
+        world.check_recovery_is_done();
+    }
+
+    #[test]
+    fn an_add_on_its_way_during_a_takeover_is_kept_or_fenced_off(
+        wide in any::<bool>(),
+        script in takeovers(),
+    ) {
+        let (ensemble, write) = if wide { (4, 3) } else { (3, 3) };
+        let quorum = Quorum { ensemble, write, ack: 2 };
+        let mut world = World::new(quorum, 0);
         world.run(&script);
         world.run_out();
         world.check_recovery_is_done();

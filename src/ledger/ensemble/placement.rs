@@ -1,6 +1,7 @@
 //! Which bookies a ledger is spread over. Random today; health and failure domains come here.
 
 use crate::domain::BookieId;
+use crate::mutant;
 use crate::runtime::Random;
 
 /// Draws `count` distinct bookies, or `None` if there are too few.
@@ -31,8 +32,14 @@ pub fn choose_replacements(
     failed: &[usize],
     random: &Random,
 ) -> Vec<(usize, BookieId)> {
-    let spares: Vec<BookieId> =
-        writable.iter().copied().filter(|bookie| !ensemble.contains(bookie)).collect();
+    let spares: Vec<BookieId> = writable
+        .iter()
+        .copied()
+        .filter(|bookie| match ensemble.iter().position(|member| member == bookie) {
+            Some(position) => mutant!("L17") && !failed.contains(&position),
+            None => true,
+        })
+        .collect();
     let count = failed.len().min(spares.len());
     let chosen = choose_ensemble(&spares, count, random).unwrap_or_default();
     failed.iter().copied().zip(chosen).collect()

@@ -196,7 +196,8 @@ impl RecoveryMachine {
         let absent = count(|vote| match vote {
             Vote::Absent => true,
             Vote::Other(_) => mutant!("L22"),
-            Vote::Silent | Vote::Fenced => false,
+            Vote::Silent => mutant!("L20"),
+            Vote::Fenced => false,
         });
         let needed = if mutant!("L22") { 1 } else { self.record.quorum.coverage() as usize };
         let silent = count(|vote| *vote == Vote::Silent);

@@ -7,7 +7,7 @@ use super::super::{CloseError, ClosedLedger, LedgerState};
 use crate::domain::{EntryId, LedgerId};
 use crate::metadata::MetadataError;
 use crate::runtime::Clock;
-use crate::{invariant, reached};
+use crate::{invariant, mutant, reached};
 
 /// Attempts before the outcome is given up as unknown.
 const ATTEMPTS_MAX: u32 = 10;
@@ -58,6 +58,9 @@ pub(super) async fn close_record(
         match records.swap(&record, found.version).await {
             Ok(Swap::Done(_)) => return Ok(closed),
             Ok(Swap::ReadAgain) => {
+                if mutant!("L25") {
+                    return Err(CloseError::Metadata(last_error));
+                }
                 last_error = MetadataError::OutcomeUnknown("the record kept changing".to_owned());
             }
             Err(error @ MetadataError::Refused(_)) => return Err(error.into()),
