@@ -1,5 +1,6 @@
 //! One binary of model and codec properties.
 
+#[allow(clippy::unwrap_used, reason = "a test: a panic is its failure")]
 mod ledger_world;
 mod ledger_writer_model;
 mod recovery_model;
