@@ -1,6 +1,6 @@
 //! The one formula to get right: when can no ack quorum consist only of bookies we know nothing of?
 
-use super::super::Quorum;
+use crate::ledger::Quorum;
 
 /// True when, in every write set of the ensemble, fewer than `Qa` positions are not `known`: then every
 /// set of `Qa` bookies that could complete an entry contains a known one. Silence is "not known".

@@ -11,20 +11,20 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// A run of failures without a success between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct Failure {
+pub(in crate::ledger) struct Failure {
     /// The latest answer.
-    pub(in super::super) error: AddError,
+    pub(in crate::ledger) error: AddError,
     /// When the run began.
-    pub(in super::super) since: Instant,
+    pub(in crate::ledger) since: Instant,
     /// When to try again.
-    pub(in super::super) retry_at: Instant,
+    pub(in crate::ledger) retry_at: Instant,
     pause: Duration,
     attempted: bool,
 }
 
 impl Failure {
     /// True if trying this bookie again soon is pointless.
-    pub(in super::super) fn is_firm(&self) -> bool {
+    pub(in crate::ledger) fn is_firm(&self) -> bool {
         match self.error {
             AddError::WrongCreator
             | AddError::Deleted
@@ -38,22 +38,22 @@ impl Failure {
 
 /// A position of the ensemble.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Member {
+pub(in crate::ledger) struct Member {
     /// Who is there now.
-    pub(in super::super) bookie: BookieId,
+    pub(in crate::ledger) bookie: BookieId,
     /// Set from its first error until its next success.
-    pub(in super::super) failure: Option<Failure>,
+    pub(in crate::ledger) failure: Option<Failure>,
     /// Some sent entry of its write sets was neither acknowledged nor is on its way.
-    pub(in super::super) is_owed: bool,
+    pub(in crate::ledger) is_owed: bool,
 }
 
 impl Member {
-    pub(in super::super) fn new(bookie: BookieId) -> Self {
+    pub(in crate::ledger) fn new(bookie: BookieId) -> Self {
         Self { bookie, failure: None, is_owed: false }
     }
 
     /// Notes an error answer.
-    pub(in super::super) fn fail(&mut self, error: AddError, now: Instant) {
+    pub(in crate::ledger) fn fail(&mut self, error: AddError, now: Instant) {
         self.is_owed = true;
         match &mut self.failure {
             Some(failure) => {
@@ -77,7 +77,7 @@ impl Member {
     }
 
     /// Notes an attempt while failing: the next one comes a pause later.
-    pub(in super::super) fn probed(&mut self, now: Instant) {
+    pub(in crate::ledger) fn probed(&mut self, now: Instant) {
         if let Some(failure) = &mut self.failure {
             failure.retry_at = now + failure.pause;
             failure.attempted = true;

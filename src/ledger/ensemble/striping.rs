@@ -1,7 +1,7 @@
 //! Round-robin striping: which positions of an ensemble hold an entry.
 
-use super::super::Quorum;
 use crate::domain::EntryId;
+use crate::ledger::Quorum;
 
 /// Widest ensemble: positions are kept in 64-bit masks.
 pub const ENSEMBLE_MAX: u32 = 64;

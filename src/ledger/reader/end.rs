@@ -5,10 +5,10 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use super::super::ensemble::every_write_set_covered;
-use super::super::{BookiePool, LedgerConfig, LedgerReadError, LedgerRecord};
 use super::replicas::informs;
 use crate::domain::{EntryId, ReadError};
+use crate::ledger::ensemble::every_write_set_covered;
+use crate::ledger::{BookiePool, LedgerConfig, LedgerReadError, LedgerRecord};
 use crate::runtime::Clock;
 
 /// Asks the last fragment's bookies, without fencing. Any answer is safe, since a last add confirmed is

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::super::ensemble::Striping;
-use super::super::records::Records;
-use super::super::{BookiePool, LedgerConfig, LedgerReadError, LedgerRecord, LedgerState};
 use super::end::ask_last_add_confirmed;
 use super::replicas::{Asker, Replica};
 use crate::domain::{Entry, EntryId, LedgerId, ReadError, ReadRequest};
+use crate::ledger::ensemble::Striping;
+use crate::ledger::records::Records;
+use crate::ledger::{BookiePool, LedgerConfig, LedgerReadError, LedgerRecord, LedgerState};
 use crate::reached;
 use crate::runtime::Clock;
 
@@ -42,7 +42,7 @@ impl Known {
 }
 
 impl LedgerReader {
-    pub(in super::super) fn new(
+    pub(in crate::ledger) fn new(
         clock: Clock,
         bookies: Arc<dyn BookiePool>,
         config: LedgerConfig,

@@ -8,9 +8,9 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use super::super::{BookiePool, LedgerConfig};
 use super::verify::good_run;
 use crate::domain::{BookieId, Entry, ReadError, ReadRequest};
+use crate::ledger::{BookiePool, LedgerConfig};
 use crate::reached;
 use crate::runtime::Clock;
 

@@ -5,7 +5,7 @@ use crate::{mutant, reached};
 
 /// The good run at the head of a bookie's answer: entry `first` and those after it, at most
 /// `entries_max`, each the one asked for and undamaged. An error if not even the first is.
-pub(in super::super) fn good_run(
+pub(in crate::ledger) fn good_run(
     ledger: LedgerId,
     first: EntryId,
     entries_max: u32,

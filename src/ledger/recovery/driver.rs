@@ -7,14 +7,14 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use super::super::ensemble::choose_replacements;
-use super::super::records::Records;
-use super::super::{BookiePool, ClosedLedger, LedgerConfig, LedgerRecord, RecoveryError};
 use super::machine::{RecoveredEnd, RecoveryEffect, RecoveryMachine};
 use super::record::{Claim, claim, close};
 use crate::domain::{
     AddAnswer, AddBatch, AddSink, BookieId, Entry, EntryId, LastAddConfirmed, LedgerId, ReadError,
 };
+use crate::ledger::ensemble::choose_replacements;
+use crate::ledger::records::Records;
+use crate::ledger::{BookiePool, ClosedLedger, LedgerConfig, LedgerRecord, RecoveryError};
 use crate::metadata::MetadataError;
 use crate::reached;
 use crate::runtime::{Mailbox, MailboxSender, Random, Runtime, mailbox};
@@ -30,16 +30,16 @@ const QUEUE_NOMINAL: usize = 256;
 
 /// What a recovery works with.
 #[derive(Clone)]
-pub(in super::super) struct Recoverer {
-    pub(in super::super) runtime: Runtime,
-    pub(in super::super) records: Records,
-    pub(in super::super) bookies: Arc<dyn BookiePool>,
-    pub(in super::super) config: LedgerConfig,
-    pub(in super::super) random: Random,
+pub(in crate::ledger) struct Recoverer {
+    pub(in crate::ledger) runtime: Runtime,
+    pub(in crate::ledger) records: Records,
+    pub(in crate::ledger) bookies: Arc<dyn BookiePool>,
+    pub(in crate::ledger) config: LedgerConfig,
+    pub(in crate::ledger) random: Random,
 }
 
 /// Recovers a ledger; a few attempts while the reason is one that passes.
-pub(in super::super) async fn recover(
+pub(in crate::ledger) async fn recover(
     recoverer: &Recoverer,
     ledger: LedgerId,
 ) -> Result<ClosedLedger, RecoveryError> {

@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use super::super::ensemble::{Striping, every_write_set_covered};
-use super::super::reader::good_run;
-use super::super::{Fragment, LedgerRecord, RecoveryError};
 use super::write_back::WriteBack;
 use crate::domain::{
     AddAnswer, BookieId, Entry, EntryId, Instant, LastAddConfirmed, ReadError, ReadRequest,
 };
+use crate::ledger::ensemble::{Striping, every_write_set_covered};
+use crate::ledger::reader::good_run;
+use crate::ledger::{Fragment, LedgerRecord, RecoveryError};
 use crate::{invariant, mutant, reached};
 
 /// Payload bytes asked for at once.

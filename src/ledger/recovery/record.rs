@@ -1,10 +1,10 @@
 //! The two compare-and-sets of a recovery: claiming the ledger before anything is asked of a bookie, and
 //! closing it after everything found is safe. Between them recovery writes nothing to metadata.
 
-use super::super::records::{Records, Swap, VersionedRecord};
-use super::super::{ClosedLedger, LedgerState, RecoveryError};
 use super::machine::RecoveredEnd;
 use crate::domain::LedgerId;
+use crate::ledger::records::{Records, Swap, VersionedRecord};
+use crate::ledger::{ClosedLedger, LedgerState, RecoveryError};
 use crate::metadata::MetadataError;
 use crate::reached;
 

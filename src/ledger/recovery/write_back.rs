@@ -4,9 +4,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::super::ensemble::{Member, Striping};
-use super::super::{Fragment, Quorum};
 use crate::domain::{AddAnswer, BookieId, Entry, EntryId, Instant};
+use crate::ledger::ensemble::{Member, Striping};
+use crate::ledger::{Fragment, Quorum};
 use crate::reached;
 
 /// Entries in one request.

@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
-use super::super::{BookieClient, BookiePool};
 use crate::domain::{
     AddAnswer, AddBatch, AddError, AddSink, BookieId, CreatorToken, Entry, EntryId,
     LastAddConfirmed, LedgerId, ReadError, ReadRequest,
 };
+use crate::ledger::{BookieClient, BookiePool};
 
 /// How a bookie behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Mode {
+pub(in crate::ledger) enum Mode {
     /// Well.
     Up,
     /// Every call fails at once.
@@ -37,30 +37,30 @@ struct State {
 }
 
 /// One bookie.
-pub(in super::super) struct FakeBookie {
+pub(in crate::ledger) struct FakeBookie {
     id: BookieId,
     state: Mutex<State>,
 }
 
 impl FakeBookie {
-    pub(in super::super) fn set_mode(&self, mode: Mode) {
+    pub(in crate::ledger) fn set_mode(&self, mode: Mode) {
         self.state.lock().unwrap().mode = mode;
     }
 
     /// How many entries of a ledger are here.
-    pub(in super::super) fn count(&self, ledger: LedgerId) -> usize {
+    pub(in crate::ledger) fn count(&self, ledger: LedgerId) -> usize {
         self.state.lock().unwrap().ledgers.get(&ledger).map_or(0, |stored| stored.entries.len())
     }
 
     /// Damages a stored copy.
-    pub(in super::super) fn damage(&self, ledger: LedgerId, entry: i64) {
+    pub(in crate::ledger) fn damage(&self, ledger: LedgerId, entry: i64) {
         let mut state = self.state.lock().unwrap();
         let stored = state.ledgers.get_mut(&ledger).unwrap();
         stored.entries.get_mut(&EntryId(entry)).unwrap().digest ^= 1;
     }
 
     /// Forgets entries from `from` on, as if they had never arrived.
-    pub(in super::super) fn forget_from(&self, ledger: LedgerId, from: i64) {
+    pub(in crate::ledger) fn forget_from(&self, ledger: LedgerId, from: i64) {
         let mut state = self.state.lock().unwrap();
         let stored = state.ledgers.get_mut(&ledger).unwrap();
         stored.entries.retain(|id, _| id.0 < from);
@@ -156,7 +156,7 @@ impl BookieClient for FakeBookie {
 }
 
 /// All bookies, with ids from 1.
-pub(in super::super) struct FakeBookies(Vec<Arc<FakeBookie>>);
+pub(in crate::ledger) struct FakeBookies(Vec<Arc<FakeBookie>>);
 
 impl FakeBookies {
     pub(super) fn new(count: u64) -> Self {
@@ -167,7 +167,7 @@ impl FakeBookies {
         Self((1..=count).map(|id| Arc::new(bookie(id))).collect())
     }
 
-    pub(in super::super) fn get(&self, id: BookieId) -> &FakeBookie {
+    pub(in crate::ledger) fn get(&self, id: BookieId) -> &FakeBookie {
         &self.0[id.0 as usize - 1]
     }
 }

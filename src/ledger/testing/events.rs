@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
-use super::super::{WriterEnd, WriterEvents};
 use crate::domain::{EntryId, LedgerId};
+use crate::ledger::{WriterEnd, WriterEvents};
 
 #[derive(Default)]
 struct Told {
@@ -15,18 +15,18 @@ struct Told {
 
 /// What a writer told so far.
 #[derive(Default)]
-pub(in super::super) struct Recorder {
+pub(in crate::ledger) struct Recorder {
     state: Mutex<Told>,
     news: Notify,
 }
 
 impl Recorder {
-    pub(in super::super) fn new() -> Arc<Self> {
+    pub(in crate::ledger) fn new() -> Arc<Self> {
         Arc::new(Self::default())
     }
 
     /// Waits until `entry` is confirmed.
-    pub(in super::super) async fn confirmed_at(&self, entry: i64) {
+    pub(in crate::ledger) async fn confirmed_at(&self, entry: i64) {
         loop {
             let news = self.news.notified();
             {
@@ -41,7 +41,7 @@ impl Recorder {
     }
 
     /// Waits until the writer ended.
-    pub(in super::super) async fn end(&self) -> (EntryId, WriterEnd) {
+    pub(in crate::ledger) async fn end(&self) -> (EntryId, WriterEnd) {
         loop {
             let news = self.news.notified();
             if let Some(end) = self.state.lock().unwrap().end.clone() {

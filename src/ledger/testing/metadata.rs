@@ -21,11 +21,11 @@ struct State {
 
 /// See the module.
 #[derive(Default)]
-pub(in super::super) struct FakeMetadata(Mutex<State>);
+pub(in crate::ledger) struct FakeMetadata(Mutex<State>);
 
 impl FakeMetadata {
     /// The next `count` puts are made, but their answers are lost.
-    pub(in super::super) fn lose_answers(&self, count: u32) {
+    pub(in crate::ledger) fn lose_answers(&self, count: u32) {
         self.0.lock().unwrap().lose_answers = count;
     }
 }

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::super::records::{Records, Swap};
-use super::super::{Fragment, LedgerRecord, LedgerState};
 use super::machine::ChangeOutcome;
 use crate::domain::{BookieId, EntryId, LedgerId};
+use crate::ledger::records::{Records, Swap};
+use crate::ledger::{Fragment, LedgerRecord, LedgerState};
 use crate::runtime::Clock;
 use crate::{invariant, reached};
 
@@ -84,9 +84,9 @@ fn edit(record: &mut LedgerRecord, start: EntryId, replacements: &[(BookieId, Bo
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::Quorum;
     use super::*;
     use crate::domain::CreatorToken;
+    use crate::ledger::Quorum;
 
     #[test]
     fn a_change_replaces_an_empty_fragment_and_adds_after_a_used_one() {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::records::{Records, Swap};
-use super::super::{CloseError, ClosedLedger, LedgerState};
 use crate::domain::{EntryId, LedgerId};
+use crate::ledger::records::{Records, Swap};
+use crate::ledger::{CloseError, ClosedLedger, LedgerState};
 use crate::metadata::MetadataError;
 use crate::runtime::Clock;
 use crate::{invariant, mutant, reached};

@@ -9,14 +9,14 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use super::super::ensemble::choose_replacements;
-use super::super::records::Records;
-use super::super::{BookiePool, LedgerConfig, LedgerRecord, WriterEnd, WriterEvents};
 use super::admission::Admission;
 use super::change::change_ensemble;
 use super::handle::LedgerWriter;
 use super::machine::{ChangeOutcome, WriterEffect, WriterMachine, WriterSettings};
 use crate::domain::{AddAnswer, AddBatch, AddSink, BookieId, EntryId, Instant, LedgerId};
+use crate::ledger::ensemble::choose_replacements;
+use crate::ledger::records::Records;
+use crate::ledger::{BookiePool, LedgerConfig, LedgerRecord, WriterEnd, WriterEvents};
 use crate::runtime::{Mailbox, MailboxSender, Random, Runtime, mailbox};
 
 /// Appends are bounded by the window and answers by the requests sent, so the queue takes everything
@@ -44,7 +44,7 @@ impl AddSink for AnswerSink {
 }
 
 /// Starts the writer of a ledger whose record was just created.
-pub(in super::super) fn start(
+pub(in crate::ledger) fn start(
     runtime: &Runtime,
     records: &Records,
     bookies: &Arc<dyn BookiePool>,

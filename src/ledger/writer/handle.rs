@@ -5,12 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::super::records::Records;
-use super::super::{AppendRefused, CloseError, ClosedLedger, LedgerConfig};
 use super::admission::Admission;
 use super::close::close_record;
 use super::driver::Input;
 use crate::domain::{EntryId, LedgerId};
+use crate::ledger::records::Records;
+use crate::ledger::{AppendRefused, CloseError, ClosedLedger, LedgerConfig};
 use crate::runtime::{Clock, MailboxSender};
 
 /// The one writer of an open ledger. Dropping it abandons the ledger (open, to be recovered by the next
@@ -31,7 +31,7 @@ impl LedgerWriter {
     }
 
     /// Appends payloads in order and answers the id of the first; the others follow densely. Takes all
-    /// or nothing; never blocks. Outcomes come by [`super::super::WriterEvents`]. A list larger than the
+    /// or nothing; never blocks. Outcomes come by [`crate::ledger::WriterEvents`]. A list larger than the
     /// whole window is taken when nothing is pending.
     pub fn append(&self, payloads: Vec<Bytes>) -> Result<EntryId, AppendRefused> {
         let bytes = payloads.iter().map(Bytes::len).sum();
@@ -63,7 +63,7 @@ impl LedgerWriter {
     }
 
     /// Stops accepting, fails what is pending as unknown, closes the ledger at the last confirmed entry.
-    /// `ended` is told [`super::super::WriterEnd::Closed`] first, unless the writer had ended already; a
+    /// `ended` is told [`crate::ledger::WriterEnd::Closed`] first, unless the writer had ended already; a
     /// writer that ended otherwise may still be closed. May be called again after an error.
     pub async fn close(&self) -> Result<ClosedLedger, CloseError> {
         self.admission.lock().ended = true;

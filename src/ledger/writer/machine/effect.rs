@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::super::{Quorum, WriterEnd};
 use crate::domain::{BookieId, Entry, EntryId, LedgerId};
+use crate::ledger::{Quorum, WriterEnd};
 
 /// What the driver is to do, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::super::WriterEnd;
-use super::super::ensemble::{Member, Striping};
 use crate::domain::{AddAnswer, AddError, BookieId, Entry, EntryId, Instant};
+use crate::ledger::WriterEnd;
+use crate::ledger::ensemble::{Member, Striping};
 use crate::{mutant, reached};
 
 mod effect;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::super::super::WriterEnd;
-use super::super::super::ensemble::Member;
 use super::{ChangeOutcome, WriterEffect, WriterMachine};
 use crate::domain::{BookieId, Instant};
+use crate::ledger::WriterEnd;
+use crate::ledger::ensemble::Member;
 use crate::{invariant, mutant, reached};
 
 /// A bookie failing for this long is replaced if there is a spare.
