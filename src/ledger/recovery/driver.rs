@@ -20,7 +20,7 @@ use crate::reached;
 use crate::runtime::{Mailbox, MailboxSender, Random, Runtime, mailbox};
 
 /// Attempts at an undecided ledger before its caller is told.
-const ATTEMPTS_MAX: u32 = 8;
+const ATTEMPTS_MAX: u32 = 6;
 /// Pause after the first attempt; doubles.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 /// No attempt begins later than this after the first one.
