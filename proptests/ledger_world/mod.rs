@@ -19,10 +19,9 @@ mod bookie;
 mod script;
 
 use bookie::{Bookie, read, unreachable};
-pub use script::{Fate, Step, quorums, steps, takeovers};
+pub use script::{Fate, Step, add_timeouts, quorums, steps, takeovers};
 
 const LEDGER: LedgerId = LedgerId(7);
-const ADD_TIMEOUT: Duration = Duration::from_secs(1000);
 
 /// Who sent a request: the writer, or one attempt of one recoverer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +53,7 @@ struct Recoverer {
 pub struct World {
     quorum: Quorum,
     now: Instant,
+    add_timeout: Duration,
     bookies: BTreeMap<BookieId, Bookie>,
     spares: bool,
     record: LedgerRecord,
@@ -68,7 +68,7 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(quorum: Quorum, spares: u64) -> Self {
+    pub fn new(quorum: Quorum, spares: u64, add_timeout: Duration) -> Self {
         let ensemble: Vec<BookieId> = (1..=u64::from(quorum.ensemble)).map(BookieId).collect();
         let bookies = (1..=u64::from(quorum.ensemble) + spares)
             .map(|id| (BookieId(id), Bookie::default()))
@@ -76,12 +76,13 @@ impl World {
         let settings = WriterSettings {
             ledger: LEDGER,
             quorum,
-            add_timeout: ADD_TIMEOUT,
+            add_timeout,
             tell_interval: Duration::from_secs(1),
         };
         Self {
             quorum,
             now: Instant(1),
+            add_timeout,
             bookies,
             spares: spares > 0,
             writer: WriterMachine::new(settings, &ensemble, Instant(1)),
@@ -190,7 +191,7 @@ impl World {
         }
         let recoverer = &mut self.recoverers[who];
         recoverer.attempt += 1;
-        recoverer.machine = RecoveryMachine::new(self.record.clone(), 3, ADD_TIMEOUT);
+        recoverer.machine = RecoveryMachine::new(self.record.clone(), 3, self.add_timeout);
         self.settle();
     }
 

@@ -1,5 +1,7 @@
 //! Scripts: what is appended, what becomes of everything in flight, when a recovery begins.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use seawall::ledger::Quorum;
 
@@ -78,4 +80,9 @@ pub fn quorums() -> impl Strategy<Value = Quorum> {
             (1..=write).prop_map(move |ack| Quorum::new(ensemble, write, ack).unwrap())
         })
     })
+}
+
+/// Add time-outs: one that strikes within a script and one that never does.
+pub fn add_timeouts() -> impl Strategy<Value = Duration> {
+    prop_oneof![Just(Duration::from_secs(4)), Just(Duration::from_secs(1000))]
 }

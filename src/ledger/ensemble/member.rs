@@ -45,11 +45,13 @@ pub(in crate::ledger) struct Member {
     pub(in crate::ledger) failure: Option<Failure>,
     /// Some sent entry of its write sets was neither acknowledged nor is on its way.
     pub(in crate::ledger) is_owed: bool,
+    /// So silent that an entry sent to it was given up: nothing more is sent until it answers again.
+    pub(in crate::ledger) is_stalled: bool,
 }
 
 impl Member {
     pub(in crate::ledger) fn new(bookie: BookieId) -> Self {
-        Self { bookie, failure: None, is_owed: false }
+        Self { bookie, failure: None, is_owed: false, is_stalled: false }
     }
 
     /// Notes an error answer.

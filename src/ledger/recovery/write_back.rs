@@ -11,6 +11,8 @@ use crate::reached;
 
 /// Entries in one request.
 const BATCH_ENTRIES_MAX: usize = 1024;
+/// Payload bytes in one request (the entry that passes it is the last).
+const BATCH_BYTES_MAX: usize = 1024 * 1024;
 /// Entries held here before recovery stops reading on.
 const HELD_ENTRIES_MAX: usize = 2048;
 /// Payload bytes of the same.
@@ -156,10 +158,12 @@ impl WriteBack {
             let bit = 1_u64 << position;
             let striping = self.striping;
             let mut entries = Vec::new();
+            let mut bytes = 0;
             for written in &mut self.written {
                 let is_due = (written.acked | written.in_flight) & bit == 0
                     && striping.holds(position, written.entry.entry);
-                if is_due && entries.len() < BATCH_ENTRIES_MAX {
+                if is_due && entries.len() < BATCH_ENTRIES_MAX && bytes < BATCH_BYTES_MAX {
+                    bytes += written.entry.payload.len();
                     written.in_flight |= bit;
                     entries.push(written.entry.clone());
                 } else if is_due {

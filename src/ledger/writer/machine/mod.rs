@@ -146,6 +146,7 @@ impl WriterMachine {
                 }
             }
         }
+        self.members[position].is_stalled = false;
         match answer.result {
             Ok(()) => self.members[position].failure = None,
             Err(error) => self.members[position].fail(error, now),
@@ -194,6 +195,9 @@ impl WriterMachine {
             }
         }
         for member in &self.members {
+            if member.is_stalled && self.changing.is_none() {
+                consider(self.next_change_at);
+            }
             if let Some(failure) = &member.failure {
                 if member.is_owed {
                     consider(failure.retry_at);
@@ -272,6 +276,12 @@ impl WriterMachine {
             }
             if !everywhere {
                 reached!("ledger writer: a committed entry left to repair");
+            }
+            if expired {
+                for (position, member) in self.members.iter_mut().enumerate() {
+                    // Requests to it would only pile up.
+                    member.is_stalled |= front.in_flight >> position & 1 == 1;
+                }
             }
             self.retained_bytes -= front.entry.payload.len().min(self.retained_bytes);
             self.sent.pop_front();

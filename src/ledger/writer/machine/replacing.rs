@@ -108,6 +108,7 @@ impl WriterMachine {
         let failed: Vec<usize> = (0..self.members.len())
             .filter(|position| {
                 silent >> position & 1 == 1
+                    || self.members[*position].is_stalled
                     || self.members[*position].failure.as_ref().is_some_and(|failure| {
                         failure.is_firm() || now.since(failure.since) >= CHANGE_AFTER
                     })

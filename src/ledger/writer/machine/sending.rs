@@ -26,7 +26,8 @@ impl WriterMachine {
             self.sent.push_back(Sent { entry, appended_at, acked: 0, in_flight: 0 });
         }
         for position in 0..self.members.len() {
-            if self.members[position].failure.is_some() || self.members[position].is_owed {
+            let member = &self.members[position];
+            if member.failure.is_some() || member.is_owed || member.is_stalled {
                 // What it misses already goes first; `send_again` takes these along.
                 self.members[position].is_owed = true;
             } else {
@@ -39,7 +40,7 @@ impl WriterMachine {
     pub(super) fn send_again(&mut self, now: Instant) {
         for position in 0..self.members.len() {
             let member = &self.members[position];
-            if !member.is_owed {
+            if !member.is_owed || member.is_stalled {
                 continue;
             }
             match &member.failure {
