@@ -307,3 +307,44 @@ fn reads_pass_over_bad_and_slow_replicas() {
         assert!(refused.to_string().contains("damaged"), "{refused}");
     });
 }
+
+#[test]
+fn conflicts_with_repair_stop_nobody() {
+    in_runtime(|| async {
+        let cluster = Cluster::new(5);
+        let recorder = Recorder::new();
+        let writer = cluster.client.create(quorum(3, 3, 3), "t", recorder.clone()).await.unwrap();
+        let before = ensemble(&cluster, writer.ledger()).await;
+        cluster.bookies.get(before[0]).set_mode(Mode::Poisoned);
+        cluster.metadata.disturb(1);
+        writer.append(payloads(0..5)).unwrap();
+        recorder.confirmed_at(4).await;
+        cluster.metadata.disturb(1);
+        assert_eq!(writer.close().await.unwrap().last_entry, EntryId(4));
+        let abandoned = written(&cluster, quorum(3, 3, 2), 5).await.ledger();
+        cluster.metadata.disturb(1);
+        assert_eq!(cluster.client.recover(abandoned).await.unwrap().last_entry, EntryId(4));
+    });
+}
+
+#[test]
+fn recovery_replaces_a_bookie_without_telling_metadata_early() {
+    in_runtime(|| async {
+        let cluster = Cluster::new(4);
+        let recorder = Recorder::new();
+        let writer = cluster.client.create(quorum(3, 3, 3), "t", recorder.clone()).await.unwrap();
+        let ledger = writer.ledger();
+        writer.append(payloads(0..5)).unwrap();
+        recorder.confirmed_at(4).await;
+        drop(writer);
+        let before = ensemble(&cluster, ledger).await;
+        // Reads well, takes nothing: the third copy must go to the spare.
+        cluster.bookies.get(before[2]).set_mode(Mode::Poisoned);
+        let closed = cluster.client.recover(ledger).await.unwrap();
+        assert_eq!(closed.last_entry, EntryId(4));
+        let after = ensemble(&cluster, ledger).await;
+        assert_ne!(after[2], before[2]);
+        assert_eq!(cluster.bookies.get(after[2]).count(ledger), 5);
+        check_all(&cluster, ledger, 5).await;
+    });
+}

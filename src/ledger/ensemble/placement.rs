@@ -44,3 +44,31 @@ pub fn choose_replacements(
     let chosen = choose_ensemble(&spares, count, random).unwrap_or_default();
     failed.iter().copied().zip(chosen).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::RandomSource;
+
+    struct Counting;
+
+    impl RandomSource for Counting {
+        fn value(&self, label: u64, index: u64) -> u64 {
+            (label ^ index).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17)
+        }
+    }
+
+    #[test]
+    fn ensembles_are_distinct_and_spares_are_strangers() {
+        let random = Random::new(std::sync::Arc::new(Counting));
+        let all: Vec<BookieId> = (0..5).map(BookieId).collect();
+        for _ in 0..50 {
+            let ensemble = choose_ensemble(&all, 3, &random).unwrap();
+            assert!(ensemble.iter().all(|a| ensemble.iter().filter(|b| a == *b).count() == 1));
+            let found = choose_replacements(&all, &ensemble, &[0, 1, 2], &random);
+            assert_eq!(found.len(), 2);
+            assert!(found.iter().all(|(_, bookie)| !ensemble.contains(bookie)));
+        }
+        assert_eq!(choose_ensemble(&all, 6, &random), None);
+    }
+}

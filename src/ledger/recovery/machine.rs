@@ -105,6 +105,7 @@ pub struct RecoveryMachine {
     write_back: WriteBack,
     grace_until: Option<Instant>,
     next_replacement_at: Option<Instant>,
+    has_no_spares: bool,
     effects: Vec<RecoveryEffect>,
 }
 
@@ -132,6 +133,7 @@ impl RecoveryMachine {
             write_back: WriteBack::new(record.quorum, &fragment, EntryId::NONE),
             grace_until: None,
             next_replacement_at: None,
+            has_no_spares: false,
             record,
             fragment,
             effects,
@@ -217,6 +219,7 @@ impl RecoveryMachine {
     /// The answer to [`RecoveryEffect::FindReplacements`]: the spares found, possibly none.
     pub fn replace(&mut self, replacements: &[(usize, BookieId)]) {
         if self.phase != Phase::Done {
+            self.has_no_spares = replacements.is_empty();
             self.write_back.replace(replacements);
         }
     }
@@ -340,13 +343,19 @@ impl RecoveryMachine {
             return;
         };
         let failing = self.write_back.failing();
-        if !failing.is_empty()
-            && now >= *self.next_replacement_at.get_or_insert(now + REPLACE_AFTER)
-        {
-            self.next_replacement_at = Some(now + REPLACE_AFTER);
-            self.effects.push(RecoveryEffect::FindReplacements(failing));
+        if failing.is_empty() {
+            self.next_replacement_at = None;
+        } else {
+            let patience =
+                if self.write_back.is_hopeless() { Duration::ZERO } else { REPLACE_AFTER };
+            let due = *self.next_replacement_at.get_or_insert(now + patience);
+            if now >= due {
+                self.next_replacement_at = Some(now + REPLACE_AFTER);
+                self.effects.push(RecoveryEffect::FindReplacements(failing));
+            }
         }
-        if now.since(since) < self.add_timeout && !self.write_back.is_hopeless() {
+        let is_hopeless = self.has_no_spares && self.write_back.is_hopeless();
+        if now.since(since) < self.add_timeout && !is_hopeless {
             return;
         }
         reached!("ledger recovery: write back failed");

@@ -17,6 +17,7 @@ struct State {
     revision: u64,
     counter: u64,
     lose_answers: u32,
+    disturb: u32,
 }
 
 /// See the module.
@@ -27,6 +28,11 @@ impl FakeMetadata {
     /// The next `count` puts are made, but their answers are lost.
     pub(in crate::ledger) fn lose_answers(&self, count: u32) {
         self.0.lock().unwrap().lose_answers = count;
+    }
+
+    /// Someone else rewrites a record, unchanged, just before each of the next `count` conditional puts.
+    pub(in crate::ledger) fn disturb(&self, count: u32) {
+        self.0.lock().unwrap().disturb = count;
     }
 }
 
@@ -53,6 +59,12 @@ impl MetadataClient for FakeMetadata {
         _session: Option<SessionId>,
     ) -> Result<Revision, MetadataError> {
         let mut state = self.0.lock().unwrap();
+        if state.disturb > 0 && matches!(expect, Expect::Version(_)) {
+            state.disturb -= 1;
+            state.revision += 1;
+            let version = Revision(state.revision);
+            state.pairs.get_mut(key).unwrap().version = version;
+        }
         let found = state.pairs.get(key).map(|found| found.version);
         let holds = match expect {
             Expect::Any => true,
