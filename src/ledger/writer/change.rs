@@ -8,7 +8,7 @@ use crate::domain::{BookieId, EntryId, LedgerId};
 use crate::ledger::records::{Records, Swap};
 use crate::ledger::{Fragment, LedgerRecord, LedgerState};
 use crate::runtime::Clock;
-use crate::{invariant, reached};
+use crate::{invariant, mutant, reached};
 
 /// Pause between attempts while metadata cannot be asked.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -23,6 +23,7 @@ pub(super) async fn change_ensemble(
     replacements: &[(BookieId, BookieId)],
     is_abandoned: impl Fn() -> bool,
 ) -> ChangeOutcome {
+    let mut stale = None;
     while !is_abandoned() {
         let found = match records.load(ledger).await {
             Ok(Some(found)) if found.record.state == LedgerState::Open => found,
@@ -33,6 +34,9 @@ pub(super) async fn change_ensemble(
             }
         };
         let mut record = found.record;
+        if mutant!("L10") {
+            record = stale.get_or_insert(record).clone();
+        }
         match edit(&mut record, start, replacements) {
             // None of those to go is there any more: an earlier attempt, whose answer was lost, was made.
             Edit::Nothing(ensemble) => return ChangeOutcome::Done(ensemble),

@@ -156,15 +156,16 @@ impl Driver {
         }
     }
 
-    /// Settles until nothing is left to do: finding replacements is answered at once.
+    /// Settles; once more when the machine was given spares, since it decides anew then.
     fn turn(&mut self, now: Instant) {
         loop {
-            let effects = self.machine.settle(now);
-            if effects.is_empty() {
-                return;
-            }
-            for effect in effects {
+            let mut is_answered = true;
+            for effect in self.machine.settle(now) {
+                is_answered &= !matches!(effect, WriterEffect::FindReplacements(_));
                 self.perform(effect, now);
+            }
+            if is_answered {
+                return;
             }
         }
     }
