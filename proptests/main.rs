@@ -1,6 +1,7 @@
 //! One binary of model and codec properties.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+#[allow(clippy::unwrap_used, reason = "a test: a panic is its failure")]
 
 mod bookie_model;
 mod both_conformance;
@@ -8,7 +9,10 @@ mod clock_conformance;
 mod disk_conformance;
 mod index_conformance;
 mod journal_model;
+mod ledger_world;
+mod ledger_writer_model;
 mod metadata_store_model;
 mod network_conformance;
+mod recovery_model;
 mod remote_bookie_in_simulation;
 mod rpc_in_simulation;

@@ -1,16 +1,17 @@
-//! The ledger client's handles: what the broker (and the ledger API) calls.
+//! The ledger client's door: what the broker (and the ledger API) calls.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
+use super::create::create_record;
+use super::records::Records;
+use super::recovery::{Recoverer, recover};
 use super::{
-    AppendRefused, BookiePool, CloseError, CreateError, DeleteError, LedgerConfig, LedgerReadError,
-    LedgerRecord, Quorum, RecoveryError, WriterEnd,
+    BookiePool, CreateError, DeleteError, LedgerConfig, LedgerReadError, LedgerReader,
+    LedgerRecord, LedgerWriter, Quorum, RecoveryError, WriterEnd, writer,
 };
-use crate::domain::{Entry, EntryId, LedgerId};
+use crate::domain::{EntryId, LedgerId};
 use crate::metadata::Metadata;
-use crate::runtime::Runtime;
+use crate::runtime::{Random, Runtime};
 
 /// Told by a writer, from its own task, in order; must be short and must not block.
 pub trait WriterEvents: Send + Sync {
@@ -34,104 +35,78 @@ pub struct ClosedLedger {
 /// Creates, opens, recovers and deletes ledgers. Cheap to clone.
 #[derive(Clone)]
 pub struct LedgerClient {
-    #[expect(dead_code, reason = "stub until its first commit")]
-    inner: Arc<()>,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    runtime: Runtime,
+    records: Records,
+    bookies: Arc<dyn BookiePool>,
+    config: LedgerConfig,
+    random: Random,
 }
 
 impl LedgerClient {
-    /// A client over metadata and bookies.
+    /// A client over metadata and bookies. One per node: two would draw the same random numbers.
     pub fn new(
-        _runtime: Runtime,
-        _metadata: Metadata,
-        _bookies: Arc<dyn BookiePool>,
-        _config: LedgerConfig,
+        runtime: Runtime,
+        metadata: Metadata,
+        bookies: Arc<dyn BookiePool>,
+        config: LedgerConfig,
     ) -> Self {
-        unimplemented!()
+        let random = runtime.random.fork("ledger-client");
+        let records = Records::new(metadata);
+        Self { inner: Arc::new(Inner { runtime, records, bookies, config, random }) }
     }
 
     /// Creates a ledger (id from the cluster-wide counter `/ledger-id`) and its writer.
     pub async fn create(
         &self,
-        _quorum: Quorum,
-        _purpose: &str,
-        _events: Arc<dyn WriterEvents>,
+        quorum: Quorum,
+        purpose: &str,
+        events: Arc<dyn WriterEvents>,
     ) -> Result<LedgerWriter, CreateError> {
-        unimplemented!()
+        let Inner { runtime, records, bookies, config, random } = &*self.inner;
+        let record = create_record(records, bookies.as_ref(), random, quorum, purpose).await?;
+        Ok(writer::start(runtime, records, bookies, config, &record, events))
     }
 
     /// The ledger's record, `None` if there is none.
-    pub async fn record(&self, _ledger: LedgerId) -> Result<Option<LedgerRecord>, LedgerReadError> {
-        unimplemented!()
+    pub async fn record(&self, ledger: LedgerId) -> Result<Option<LedgerRecord>, LedgerReadError> {
+        Ok(self.inner.records.load(ledger).await?.map(|found| found.record))
     }
 
     /// Opens without recovery: reads up to the last add confirmed it can learn, never fences.
-    pub async fn open(&self, _ledger: LedgerId) -> Result<LedgerReader, LedgerReadError> {
-        unimplemented!()
+    pub async fn open(&self, ledger: LedgerId) -> Result<LedgerReader, LedgerReadError> {
+        let Inner { runtime, records, bookies, config, random } = &*self.inner;
+        let found = records.load(ledger).await?.ok_or(LedgerReadError::NoLedger(ledger))?;
+        let sticky = random.below(u64::from(found.record.quorum.ensemble)) as usize;
+        Ok(LedgerReader::new(
+            runtime.clock.clone(),
+            Arc::clone(bookies),
+            config.clone(),
+            records.clone(),
+            found.record,
+            sticky,
+        ))
     }
 
     /// Fences the ledger, finds its end, closes it. Idempotent; harmless when run twice at once; on a
-    /// closed ledger just answers its end.
-    pub async fn recover(&self, _ledger: LedgerId) -> Result<ClosedLedger, RecoveryError> {
-        unimplemented!()
+    /// closed ledger just answers its end. Tries an undecided ledger again a few times first.
+    pub async fn recover(&self, ledger: LedgerId) -> Result<ClosedLedger, RecoveryError> {
+        let Inner { runtime, records, bookies, config, random } = &*self.inner;
+        let recoverer = Recoverer {
+            runtime: runtime.clone(),
+            records: records.clone(),
+            bookies: Arc::clone(bookies),
+            config: config.clone(),
+            random: random.clone(),
+        };
+        recover(&recoverer, ledger).await
     }
 
     /// Removes the ledger's record; bookies drop its data when they next compare with metadata.
-    pub async fn delete(&self, _ledger: LedgerId) -> Result<(), DeleteError> {
-        unimplemented!()
-    }
-}
-
-/// The one writer of an open ledger. Dropping it abandons the ledger (open, to be recovered by the next
-/// owner); it stops sending, and `ended` may not be called.
-pub struct LedgerWriter {}
-
-impl LedgerWriter {
-    /// The ledger.
-    pub fn ledger(&self) -> LedgerId {
-        unimplemented!()
-    }
-
-    /// Appends payloads in order and answers the id of the first; the others follow densely. Takes all
-    /// or nothing; never blocks. Outcomes come by [`WriterEvents`].
-    pub fn append(&self, _payloads: Vec<Bytes>) -> Result<EntryId, AppendRefused> {
-        unimplemented!()
-    }
-
-    /// The highest committed entry.
-    pub fn last_add_confirmed(&self) -> EntryId {
-        unimplemented!()
-    }
-
-    /// Stops accepting, fails what is pending as unknown, closes the ledger at the last confirmed entry.
-    pub async fn close(&self) -> Result<ClosedLedger, CloseError> {
-        unimplemented!()
-    }
-}
-
-/// Reads a ledger, never past its last add confirmed (its last entry once closed).
-pub struct LedgerReader {}
-
-impl LedgerReader {
-    /// The ledger.
-    pub fn ledger(&self) -> LedgerId {
-        unimplemented!()
-    }
-
-    /// The last entry that may be read, as known now; asks the bookies when the ledger is not closed.
-    pub async fn last_add_confirmed(&self) -> Result<EntryId, LedgerReadError> {
-        unimplemented!()
-    }
-
-    /// Reads a contiguous run beginning with `first`: at least one entry, at most `entries_max`, stopping
-    /// after `bytes_max` payload bytes. `known_last` is a last confirmed the caller is sure of (the owner of
-    /// the writer knows it better than the bookies); entries up to it may be read without asking.
-    pub async fn read(
-        &self,
-        _first: EntryId,
-        _entries_max: u32,
-        _bytes_max: u32,
-        _known_last: EntryId,
-    ) -> Result<Vec<Entry>, LedgerReadError> {
-        unimplemented!()
+    pub async fn delete(&self, ledger: LedgerId) -> Result<(), DeleteError> {
+        Ok(self.inner.records.delete(ledger).await?)
     }
 }

@@ -5,15 +5,30 @@
 mod bookie_client;
 mod client;
 mod config;
+mod create;
+mod ensemble;
 mod error;
+mod reader;
 mod record;
 mod remote_bookie;
+mod records;
+/// Finding and fixing the end of a ledger.
+pub mod recovery;
+/// Appending to an open ledger.
+pub mod writer;
 
 pub use bookie_client::{BookieClient, BookiePool};
-pub use client::{ClosedLedger, LedgerClient, LedgerReader, LedgerWriter, WriterEvents};
+pub use client::{ClosedLedger, LedgerClient, WriterEvents};
 pub use config::LedgerConfig;
 pub use error::{
     AppendRefused, CloseError, CreateError, DeleteError, LedgerReadError, RecoveryError, WriterEnd,
 };
+pub use reader::LedgerReader;
 pub use record::{Fragment, LedgerRecord, LedgerState, Quorum, QuorumError};
 pub use remote_bookie::{RemoteBookie, RemoteBookieConfig};
+pub use writer::LedgerWriter;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

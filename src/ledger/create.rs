@@ -1,0 +1,60 @@
+//! Creating a ledger: an id nobody had, bookies that take writes, one put that must find nothing there.
+
+use super::ensemble::{ENSEMBLE_MAX, choose_ensemble};
+use super::records::Records;
+use super::{BookiePool, CreateError, Fragment, LedgerRecord, LedgerState, Quorum};
+use crate::domain::{CreatorToken, EntryId};
+use crate::metadata::MetadataError;
+use crate::reached;
+use crate::runtime::Random;
+
+/// Attempts to put one record whose outcome stays unknown.
+const ATTEMPTS_MAX: u32 = 5;
+
+/// Puts the record of a new, open ledger. No bookie is contacted.
+pub(super) async fn create_record(
+    records: &Records,
+    bookies: &dyn BookiePool,
+    random: &Random,
+    quorum: Quorum,
+    purpose: &str,
+) -> Result<LedgerRecord, CreateError> {
+    if quorum.ensemble > ENSEMBLE_MAX {
+        let reason = format!("ensemble of {} is over {ENSEMBLE_MAX}", quorum.ensemble);
+        return Err(MetadataError::Refused(reason).into());
+    }
+    let writable = bookies.writable();
+    let Some(ensemble) = choose_ensemble(&writable, quorum.ensemble as usize, random) else {
+        return Err(CreateError::NotEnoughBookies {
+            needed: quorum.ensemble,
+            available: u32::try_from(writable.len()).unwrap_or(u32::MAX),
+        });
+    };
+    let record = LedgerRecord {
+        format: 1,
+        ledger: records.next_id().await?,
+        creator: CreatorToken(random.next()),
+        quorum,
+        state: LedgerState::Open,
+        fragments: vec![Fragment { first_entry: EntryId::FIRST, ensemble }],
+        purpose: purpose.to_owned(),
+    };
+    for _ in 0..ATTEMPTS_MAX {
+        if records.create(&record).await? {
+            return Ok(record);
+        }
+        // Someone is there, or the answer was lost: the creator tells whether it is us.
+        match records.load(record.ledger).await? {
+            Some(found) if found.record.creator == record.creator => {
+                reached!("ledger: created although the answer was lost");
+                return Ok(record);
+            }
+            Some(_) => {
+                let reason = format!("ledger id {} was given twice", record.ledger);
+                return Err(MetadataError::Refused(reason).into());
+            }
+            None => {}
+        }
+    }
+    Err(MetadataError::OutcomeUnknown("the record's put got no answer".to_owned()).into())
+}

@@ -1,0 +1,11 @@
+//! Which bookies hold what: striping arithmetic, coverage of write sets, choice of bookies.
+
+mod coverage;
+mod member;
+mod placement;
+mod striping;
+
+pub use coverage::every_write_set_covered;
+pub(super) use member::Member;
+pub use placement::{choose_ensemble, choose_replacements};
+pub use striping::{ENSEMBLE_MAX, Striping};

@@ -1,0 +1,10 @@
+//! Reading a ledger: `verify` admits only the entries asked for, `replicas` asks bookies until one gives a
+//! good copy, `end` learns how far may be read, `handle` is what the broker holds.
+
+mod end;
+mod handle;
+mod replicas;
+mod verify;
+
+pub use handle::LedgerReader;
+pub(super) use verify::good_run;

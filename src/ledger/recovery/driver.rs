@@ -1,0 +1,214 @@
+//! Performs a recovery: requests with time-outs, answers back to the machine, attempts with pauses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+
+use super::machine::{RecoveredEnd, RecoveryEffect, RecoveryMachine};
+use super::record::{Claim, claim, close};
+use crate::domain::{
+    AddAnswer, AddBatch, AddSink, BookieId, Entry, EntryId, LastAddConfirmed, LedgerId, ReadError,
+};
+use crate::ledger::ensemble::choose_replacements;
+use crate::ledger::records::Records;
+use crate::ledger::{BookiePool, ClosedLedger, LedgerConfig, LedgerRecord, RecoveryError};
+use crate::metadata::MetadataError;
+use crate::reached;
+use crate::runtime::{Mailbox, MailboxSender, Random, Runtime, mailbox};
+
+/// Attempts at an undecided ledger before its caller is told.
+const ATTEMPTS_MAX: u32 = 6;
+/// Pause after the first attempt; doubles.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+/// No attempt begins later than this after the first one.
+const TOTAL_MAX: Duration = Duration::from_secs(30);
+/// Answers are bounded by the requests sent; nominal size of their queue.
+const QUEUE_NOMINAL: usize = 256;
+
+/// What a recovery works with.
+#[derive(Clone)]
+pub(in crate::ledger) struct Recoverer {
+    pub(in crate::ledger) runtime: Runtime,
+    pub(in crate::ledger) records: Records,
+    pub(in crate::ledger) bookies: Arc<dyn BookiePool>,
+    pub(in crate::ledger) config: LedgerConfig,
+    pub(in crate::ledger) random: Random,
+}
+
+/// Recovers a ledger; a few attempts while the reason is one that passes.
+pub(in crate::ledger) async fn recover(
+    recoverer: &Recoverer,
+    ledger: LedgerId,
+) -> Result<ClosedLedger, RecoveryError> {
+    let clock = &recoverer.runtime.clock;
+    let began = clock.now();
+    let mut pause = PAUSE_MIN;
+    for attempt in 1.. {
+        let error = match recoverer.attempt(ledger).await {
+            Ok(closed) => return Ok(closed),
+            Err(error) => error,
+        };
+        let passes = match &error {
+            RecoveryError::Undecidable { .. } | RecoveryError::WriteBack { .. } => true,
+            RecoveryError::Metadata(error) => {
+                matches!(error, MetadataError::Unavailable(_) | MetadataError::OutcomeUnknown(_))
+            }
+            RecoveryError::NoLedger(_) => false,
+        };
+        if !passes || attempt >= ATTEMPTS_MAX || clock.now().since(began) >= TOTAL_MAX {
+            return Err(error);
+        }
+        reached!("ledger recovery: another attempt");
+        clock.sleep(pause).await;
+        pause *= 2;
+    }
+    Err(RecoveryError::NoLedger(ledger))
+}
+
+struct AnswerSink(MailboxSender<AddAnswer>);
+
+impl AddSink for AnswerSink {
+    fn answered(&self, answer: AddAnswer) {
+        // The recovery is over: nobody is interested any more.
+        let _ = self.0.push(answer);
+    }
+}
+
+enum Answer {
+    Fence(usize, Result<LastAddConfirmed, ReadError>),
+    Read(usize, EntryId, Result<Vec<Entry>, ReadError>),
+}
+
+impl Recoverer {
+    async fn attempt(&self, ledger: LedgerId) -> Result<ClosedLedger, RecoveryError> {
+        let claimed = match claim(&self.records, ledger).await? {
+            Claim::Closed(closed) => return Ok(closed),
+            Claim::Claimed(claimed) => claimed,
+        };
+        let end = self.find_end(&claimed.record).await?;
+        close(&self.records, claimed, &end).await
+    }
+
+    async fn find_end(&self, record: &LedgerRecord) -> Result<RecoveredEnd, RecoveryError> {
+        let machine = RecoveryMachine::new(
+            record.clone(),
+            self.config.recovery_read_batch,
+            self.config.add_timeout,
+        );
+        let Some(machine) = machine else {
+            return Err(RecoveryError::NoLedger(record.ledger));
+        };
+        let (sender, answers) = mailbox(QUEUE_NOMINAL);
+        let attempt = Attempt {
+            recoverer: self,
+            record,
+            machine,
+            requests: FuturesUnordered::new(),
+            answers,
+            sink: Arc::new(AnswerSink(sender)),
+        };
+        attempt.run().await
+    }
+}
+
+struct Attempt<'a> {
+    recoverer: &'a Recoverer,
+    record: &'a LedgerRecord,
+    machine: RecoveryMachine,
+    requests: FuturesUnordered<BoxFuture<'a, Answer>>,
+    answers: Mailbox<AddAnswer>,
+    sink: Arc<AnswerSink>,
+}
+
+impl Attempt<'_> {
+    async fn run(mut self) -> Result<RecoveredEnd, RecoveryError> {
+        let clock = &self.recoverer.runtime.clock;
+        loop {
+            loop {
+                let effects = self.machine.settle(clock.now());
+                if effects.is_empty() {
+                    break;
+                }
+                for effect in effects {
+                    match effect {
+                        RecoveryEffect::Close(end) => return Ok(end),
+                        RecoveryEffect::Fail(error) => return Err(error),
+                        other => self.perform(other),
+                    }
+                }
+            }
+            // A deadline always comes while nothing else may: requests and adds carry their own.
+            let idle = clock.now() + self.recoverer.config.add_timeout;
+            let deadline = self.machine.next_deadline().unwrap_or(idle);
+            let deadline = deadline.max(clock.now() + Duration::from_millis(1));
+            tokio::select! {
+                biased;
+                answers = self.answers.take_all() => {
+                    for answer in answers.unwrap_or_default() {
+                        self.machine.add_answered(answer, clock.now());
+                    }
+                }
+                answer = self.requests.next(), if !self.requests.is_empty() => match answer {
+                    Some(Answer::Fence(position, answer)) => {
+                        self.machine.fence_answered(position, answer);
+                    }
+                    Some(Answer::Read(position, first, answer)) => {
+                        self.machine.read_answered(position, first, answer, clock.now());
+                    }
+                    None => {}
+                },
+                () = clock.sleep_until(deadline) => {}
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: RecoveryEffect) {
+        let limit = self.recoverer.config.read_timeout;
+        let (ledger, creator) = (self.record.ledger, self.record.creator);
+        let clock = &self.recoverer.runtime.clock;
+        match effect {
+            RecoveryEffect::Fence { position, bookie } => {
+                let client = self.recoverer.bookies.bookie(bookie);
+                self.requests.push(Box::pin(async move {
+                    let request = client.last_add_confirmed(ledger, creator, true);
+                    let answer = clock.timeout(limit, request).await;
+                    Answer::Fence(position, answer.unwrap_or_else(timed_out))
+                }));
+            }
+            RecoveryEffect::Read { position, bookie, request } => {
+                let client = self.recoverer.bookies.bookie(bookie);
+                self.requests.push(Box::pin(async move {
+                    let answer = clock.timeout(limit, client.read(request)).await;
+                    Answer::Read(position, request.first, answer.unwrap_or_else(timed_out))
+                }));
+            }
+            RecoveryEffect::Add { bookie, entries } => self.add(bookie, entries),
+            RecoveryEffect::FindReplacements(failed) => {
+                let writable = self.recoverer.bookies.writable();
+                let ensemble = self.machine.ensemble();
+                let random = &self.recoverer.random;
+                let found = choose_replacements(&writable, &ensemble, &failed, random);
+                self.machine.replace(&found);
+            }
+            RecoveryEffect::Close(_) | RecoveryEffect::Fail(_) => {}
+        }
+    }
+
+    fn add(&self, bookie: BookieId, entries: Vec<Entry>) {
+        let batch = AddBatch {
+            ledger: self.record.ledger,
+            creator: self.record.creator,
+            recovery: true,
+            entries,
+        };
+        let sink: Arc<dyn AddSink> = Arc::<AnswerSink>::clone(&self.sink);
+        self.recoverer.bookies.bookie(bookie).add(batch, sink);
+    }
+}
+
+fn timed_out<T>(elapsed: crate::runtime::Elapsed) -> Result<T, ReadError> {
+    Err(ReadError::Unknown(elapsed.to_string()))
+}

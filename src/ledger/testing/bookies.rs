@@ -1,0 +1,186 @@
+//! Bookies in memory, one ledger map each, that fail on demand.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+
+use crate::domain::{
+    AddAnswer, AddBatch, AddError, AddSink, BookieId, CreatorToken, Entry, EntryId,
+    LastAddConfirmed, LedgerId, ReadError, ReadRequest,
+};
+use crate::ledger::{BookieClient, BookiePool};
+
+/// How a bookie behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::ledger) enum Mode {
+    /// Well.
+    Up,
+    /// Every call fails at once.
+    Down,
+    /// Takes everything, stores nothing, never answers.
+    Silent,
+    /// Answers reads, but no adds for good.
+    Poisoned,
+}
+
+#[derive(Default)]
+struct Stored {
+    entries: BTreeMap<EntryId, Entry>,
+    told: Option<EntryId>,
+    fenced: bool,
+}
+
+struct State {
+    mode: Mode,
+    ledgers: BTreeMap<LedgerId, Stored>,
+}
+
+/// One bookie.
+pub(in crate::ledger) struct FakeBookie {
+    id: BookieId,
+    state: Mutex<State>,
+}
+
+impl FakeBookie {
+    pub(in crate::ledger) fn set_mode(&self, mode: Mode) {
+        self.state.lock().unwrap().mode = mode;
+    }
+
+    /// How many entries of a ledger are here.
+    pub(in crate::ledger) fn count(&self, ledger: LedgerId) -> usize {
+        self.state.lock().unwrap().ledgers.get(&ledger).map_or(0, |stored| stored.entries.len())
+    }
+
+    /// Damages a stored copy.
+    pub(in crate::ledger) fn damage(&self, ledger: LedgerId, entry: i64) {
+        let mut state = self.state.lock().unwrap();
+        let stored = state.ledgers.get_mut(&ledger).unwrap();
+        stored.entries.get_mut(&EntryId(entry)).unwrap().digest ^= 1;
+    }
+
+    /// Forgets entries from `from` on, as if they had never arrived.
+    pub(in crate::ledger) fn forget_from(&self, ledger: LedgerId, from: i64) {
+        let mut state = self.state.lock().unwrap();
+        let stored = state.ledgers.get_mut(&ledger).unwrap();
+        stored.entries.retain(|id, _| id.0 < from);
+    }
+
+    fn store(&self, batch: AddBatch) -> Option<Result<(), AddError>> {
+        let mut state = self.state.lock().unwrap();
+        match state.mode {
+            Mode::Up => {}
+            Mode::Down => return Some(Err(AddError::Unreachable("down".to_owned()))),
+            Mode::Silent => return None,
+            Mode::Poisoned => return Some(Err(AddError::Poisoned("test".to_owned()))),
+        }
+        let stored = state.ledgers.entry(batch.ledger).or_default();
+        if stored.fenced && !batch.recovery {
+            return Some(Err(AddError::Fenced));
+        }
+        for entry in batch.entries {
+            entry.verify(batch.ledger, entry.entry).unwrap();
+            if let Some(before) = stored.entries.insert(entry.entry, entry.clone())
+                && before.verify_digest().is_ok()
+            {
+                assert_eq!(before, entry, "an entry was overwritten by another");
+            }
+        }
+        Some(Ok(()))
+    }
+
+    async fn answering(&self) -> Result<(), ReadError> {
+        let mode = self.state.lock().unwrap().mode;
+        match mode {
+            Mode::Up | Mode::Poisoned => Ok(()),
+            Mode::Down => Err(ReadError::Unreachable("down".to_owned())),
+            Mode::Silent => std::future::pending().await,
+        }
+    }
+}
+
+#[async_trait]
+impl BookieClient for FakeBookie {
+    fn add(&self, batch: AddBatch, sink: Arc<dyn AddSink>) {
+        let ledger = batch.ledger;
+        let entries = batch.entries.iter().map(|entry| entry.entry).collect();
+        if let Some(result) = self.store(batch) {
+            sink.answered(AddAnswer { bookie: self.id, ledger, entries, result });
+        }
+    }
+
+    async fn read(&self, request: ReadRequest) -> Result<Vec<Entry>, ReadError> {
+        self.answering().await?;
+        let mut state = self.state.lock().unwrap();
+        let stored = state.ledgers.entry(request.ledger).or_default();
+        stored.fenced |= request.fence;
+        let mut run = Vec::new();
+        let mut next = request.first;
+        while let Some(entry) = stored.entries.get(&next)
+            && run.len() < request.entries_max as usize
+        {
+            run.push(entry.clone());
+            next = next.next();
+        }
+        if run.is_empty() { Err(ReadError::Absent) } else { Ok(run) }
+    }
+
+    async fn last_add_confirmed(
+        &self,
+        ledger: LedgerId,
+        _creator: CreatorToken,
+        fence: bool,
+    ) -> Result<LastAddConfirmed, ReadError> {
+        self.answering().await?;
+        let mut state = self.state.lock().unwrap();
+        let stored = state.ledgers.entry(ledger).or_default();
+        stored.fenced |= fence;
+        let carried = stored.entries.values().map(|entry| entry.last_add_confirmed).max();
+        Ok(LastAddConfirmed {
+            last_add_confirmed: carried.max(stored.told).unwrap_or(EntryId::NONE),
+            last_entry: stored.entries.keys().last().copied().unwrap_or(EntryId::NONE),
+            fenced: stored.fenced,
+        })
+    }
+
+    async fn tell_last_add_confirmed(
+        &self,
+        ledger: LedgerId,
+        _creator: CreatorToken,
+        last_add_confirmed: EntryId,
+    ) -> Result<(), ReadError> {
+        self.answering().await?;
+        let mut state = self.state.lock().unwrap();
+        let stored = state.ledgers.entry(ledger).or_default();
+        stored.told = stored.told.max(Some(last_add_confirmed));
+        Ok(())
+    }
+}
+
+/// All bookies, with ids from 1.
+pub(in crate::ledger) struct FakeBookies(Vec<Arc<FakeBookie>>);
+
+impl FakeBookies {
+    pub(super) fn new(count: u64) -> Self {
+        let bookie = |id| FakeBookie {
+            id: BookieId(id),
+            state: Mutex::new(State { mode: Mode::Up, ledgers: BTreeMap::new() }),
+        };
+        Self((1..=count).map(|id| Arc::new(bookie(id))).collect())
+    }
+
+    pub(in crate::ledger) fn get(&self, id: BookieId) -> &FakeBookie {
+        &self.0[id.0 as usize - 1]
+    }
+}
+
+impl BookiePool for FakeBookies {
+    fn bookie(&self, id: BookieId) -> Arc<dyn BookieClient> {
+        Arc::<FakeBookie>::clone(&self.0[id.0 as usize - 1])
+    }
+
+    fn writable(&self) -> Vec<BookieId> {
+        let up = |bookie: &&Arc<FakeBookie>| bookie.state.lock().unwrap().mode == Mode::Up;
+        self.0.iter().filter(up).map(|bookie| bookie.id).collect()
+    }
+}
