@@ -173,7 +173,7 @@ impl CursorStore {
                 self.ledger = named;
             }
         }
-        let nonce = place.runtime.random.fork(&place.topic).next() ^ place.runtime.clock.now().0;
+        let nonce = place.runtime.random.next();
         let record =
             CursorRecord::new(ledger, image.short.clone(), image.properties.clone(), nonce)
                 .encode();

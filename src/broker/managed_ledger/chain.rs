@@ -162,7 +162,9 @@ impl Chain {
         self.ledgers
             .iter()
             .take(candidates)
-            .take_while(|l| limit >= Position::new(l.id, EntryId(l.entries as i64 - 1)))
+            .take_while(|l| {
+                l.entries == 0 || limit >= Position::new(l.id, EntryId(l.entries as i64 - 1))
+            })
             .count()
     }
 }

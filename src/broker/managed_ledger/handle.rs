@@ -32,6 +32,7 @@ pub(in crate::broker) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct HeldRecord {
     pub(super) version: Revision,
     pub(super) epoch: u64,
+    pub(super) owner: u64,
     pub(super) properties: Vec<(String, String)>,
 }
 
@@ -66,7 +67,8 @@ impl Shared {
         chain: &Chain,
     ) -> Result<(), CasError> {
         let next_index = self.next_index.load(Ordering::Relaxed);
-        let record = TopicRecord::new(held.epoch, chain, next_index, held.properties.clone());
+        let record =
+            TopicRecord::new((held.epoch, held.owner), chain, next_index, held.properties.clone());
         let ManagedLedgerEnvironment { metadata, runtime, .. } = &self.environment;
         held.version = compare_and_set(
             metadata,

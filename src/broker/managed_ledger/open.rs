@@ -94,10 +94,13 @@ async fn claim(
     };
     let chain = Chain::new(ledgers);
     let epoch = epoch + 1;
-    let record = TopicRecord::new(epoch, &chain, next_index, properties.clone());
+    let owner = environment.runtime.random.next();
+    let record = TopicRecord::new((epoch, owner), &chain, next_index, properties.clone());
     let clock = &environment.runtime.clock;
     match compare_and_set(&environment.metadata, clock, &key, record.encode(), expect).await {
-        Ok(version) => Ok(Some((chain, next_index, HeldRecord { version, epoch, properties }))),
+        Ok(version) => {
+            Ok(Some((chain, next_index, HeldRecord { version, epoch, owner, properties })))
+        }
         Err(CasError::Conflict) => Ok(None),
         Err(CasError::Unknown(error)) => Err(ManagedLedgerError::Metadata(error)),
     }

@@ -27,6 +27,9 @@ pub(super) struct TopicRecord {
     pub(super) format: u32,
     /// Raised by each owner that takes the topic over.
     pub(super) epoch: u64,
+    /// Drawn by that owner, so that two who claim at once never write the same record.
+    #[serde(default)]
+    pub(super) owner: u64,
     /// Index of the next message, right if every ledger is closed.
     pub(super) next_index: u64,
     ledgers: Vec<ListedLedger>,
@@ -36,7 +39,7 @@ pub(super) struct TopicRecord {
 
 impl TopicRecord {
     pub(super) fn new(
-        epoch: u64,
+        (epoch, owner): (u64, u64),
         chain: &Chain,
         next_index: u64,
         properties: Vec<(String, String)>,
@@ -54,7 +57,7 @@ impl TopicRecord {
                 closed: ledger.closed,
             })
             .collect();
-        Self { format: FORMAT, epoch, next_index, ledgers, properties }
+        Self { format: FORMAT, epoch, owner, next_index, ledgers, properties }
     }
 
     pub(super) fn chain(&self) -> Vec<ChainLedger> {

@@ -116,7 +116,9 @@ struct Held {
 /// One bookie, also the pool: every ledger is 1/1/1 on it. The second part names a ledger whose
 /// adds are stored but not answered.
 #[derive(Clone, Default)]
-struct OneBookie(Arc<Mutex<(BTreeMap<LedgerId, Held>, Option<LedgerId>)>>);
+struct OneBookie(Arc<Mutex<BookieState>>);
+
+type BookieState = (BTreeMap<LedgerId, Held>, Option<LedgerId>);
 
 #[async_trait]
 impl BookieClient for OneBookie {
@@ -252,7 +254,8 @@ fn world() -> World {
 fn run<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(2).enable_all().build().unwrap().block_on(async {
-        tokio::time::timeout(Duration::from_secs(20), test()).await.expect("in time");
+        let clock = real::runtime().clock;
+        clock.timeout(Duration::from_secs(20), test()).await.expect("in time");
     });
 }
 
