@@ -106,6 +106,10 @@ impl Driver {
             }
             self.turn();
         }
+        // Nobody holds the log any more: its cursors' tasks must not outlive it.
+        for cursor in lock(&self.shared.cursors).values() {
+            cursor.abandon();
+        }
     }
 
     fn take(&mut self, input: Input) {
