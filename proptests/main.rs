@@ -6,11 +6,13 @@
 mod bookie_model;
 mod both_conformance;
 mod clock_conformance;
+mod cursor_model;
 mod disk_conformance;
 mod index_conformance;
 mod journal_model;
 mod ledger_world;
 mod ledger_writer_model;
+mod managed_ledger_model;
 mod metadata_store_model;
 mod network_conformance;
 mod recovery_model;

@@ -1,0 +1,184 @@
+//! The machine of appends against a storage that confirms, fails and recovers as it likes: every entry
+//! has one outcome, in order; what is committed is stored once, in order of appending.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use seawall::broker::EntryHeader;
+use seawall::broker::managed_ledger::machine::{Effect, Machine, MachineLimits, Settle};
+use seawall::broker::managed_ledger::{AppendError, AppendOutcome, NewEntry};
+use seawall::domain::{EntryId, Instant, LedgerId, Position, WallTime};
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append(u64),
+    Send,
+    Confirm(i64),
+    Fail,
+    /// Decides the end this many entries above what was confirmed.
+    Settle(i64),
+    Open,
+    /// Late news of a former ledger.
+    Late(i64),
+    Time,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (1_u64..6).prop_map(Step::Append),
+        5 => Just(Step::Send),
+        4 => (1_i64..6).prop_map(Step::Confirm),
+        1 => Just(Step::Fail),
+        3 => (0_i64..5).prop_map(Step::Settle),
+        3 => Just(Step::Open),
+        1 => (0_i64..9).prop_map(Step::Late),
+        1 => Just(Step::Time),
+    ];
+    proptest::collection::vec(step, 0..120)
+}
+
+#[derive(Default)]
+struct Storage {
+    ledgers: Vec<Vec<Bytes>>,
+    confirmed: i64,
+    writable: bool,
+    creating: bool,
+    settling: Option<Settle>,
+    outcomes: Vec<AppendOutcome>,
+    committed: Vec<(Position, Bytes)>,
+}
+
+impl Storage {
+    fn current(&self) -> LedgerId {
+        LedgerId(self.ledgers.len() as u64)
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Create => self.creating = true,
+                Effect::Settle(ledger, how) => {
+                    assert_eq!(ledger, self.current());
+                    self.settling = Some(how);
+                    self.writable = false;
+                }
+                Effect::Committed { ledger, first, payloads, .. } => {
+                    for (entry, payload) in (first.0..).zip(payloads) {
+                        self.committed.push((Position::new(ledger, EntryId(entry)), payload));
+                    }
+                }
+                Effect::Outcomes(outcomes) => self.outcomes.extend(outcomes),
+                Effect::Fenced(reason) => panic!("fenced: {reason}"),
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn every_entry_is_stored_once_and_in_order(steps in steps()) {
+        let limits = MachineLimits {
+            pending_max: 12,
+            entries_max: 7,
+            bytes_max: 400,
+            age_max: Duration::from_secs(1),
+        };
+        let mut machine = Machine::new(limits, 0);
+        let mut storage = Storage { confirmed: -1, ..Storage::default() };
+        let mut now = Instant(0);
+        let mut tag = 0;
+        // Whatever happened, it comes to rest when storage works again.
+        let rest = [Step::Open, Step::Send, Step::Confirm(99), Step::Settle(99)];
+        let steps = steps.into_iter().chain(rest.into_iter().cycle().take(100));
+        for step in steps {
+            match step {
+                Step::Append(count) => {
+                    let entries = (tag..tag + count).map(|tag| NewEntry {
+                        tag,
+                        message_count: 2,
+                        is_batch: true,
+                        publish_time: WallTime(tag),
+                        client_bytes: Bytes::from(tag.to_string()),
+                    });
+                    machine.append(entries.collect(), WallTime(0));
+                    tag += count;
+                }
+                Step::Send => {
+                    let payloads = machine.sendable(now);
+                    if storage.writable && !payloads.is_empty() {
+                        let count = payloads.len();
+                        let ledger = storage.ledgers.last_mut().expect("an open ledger");
+                        let first = EntryId(ledger.len() as i64);
+                        ledger.extend(payloads);
+                        machine.sent(first, count);
+                    }
+                }
+                Step::Confirm(count) => {
+                    let sent = storage.ledgers.last().map_or(0, Vec::len) as i64;
+                    let up_to = (storage.confirmed + count).min(sent - 1);
+                    if storage.writable && up_to > storage.confirmed {
+                        storage.confirmed = up_to;
+                        machine.confirmed(storage.current(), EntryId(up_to));
+                    }
+                }
+                Step::Fail if storage.writable => {
+                    storage.writable = false;
+                    machine.writer_ended(storage.current(), false);
+                }
+                Step::Settle(above) => {
+                    if let Some(how) = storage.settling.take() {
+                        let ledger = storage.ledgers.last_mut().expect("a settling ledger");
+                        let sent = ledger.len() as i64;
+                        let last = (storage.confirmed + above).min(sent - 1);
+                        prop_assert!(how == Settle::Recover || storage.confirmed == sent - 1);
+                        ledger.truncate(usize::try_from(last + 1).expect("a length"));
+                        machine.settled(EntryId(last));
+                    }
+                }
+                Step::Open if storage.creating => {
+                    storage.creating = false;
+                    storage.writable = true;
+                    storage.confirmed = -1;
+                    storage.ledgers.push(Vec::new());
+                    machine.opened(storage.current(), now);
+                }
+                Step::Late(up_to) if storage.ledgers.len() > 1 => {
+                    machine.confirmed(LedgerId(1), EntryId(up_to));
+                    machine.writer_ended(LedgerId(1), true);
+                }
+                Step::Time => now = now + Duration::from_millis(400),
+                Step::Fail | Step::Open | Step::Late(_) => {}
+            }
+            storage.perform(machine.settle(now));
+        }
+        let tags: Vec<_> = storage.outcomes.iter().map(|outcome| outcome.tag).collect();
+        prop_assert_eq!(tags, (0..tag).collect::<Vec<_>>());
+        let mut stored = Vec::new();
+        for (ledger, entries) in (1..).zip(&storage.ledgers) {
+            prop_assert!(entries.len() <= 7);
+            for (entry, payload) in (0..).zip(entries) {
+                stored.push((Position::new(LedgerId(ledger), EntryId(entry)), payload.clone()));
+            }
+        }
+        prop_assert_eq!(&storage.committed, &stored);
+        let mut stored = stored.into_iter();
+        let mut index = 0;
+        for outcome in &storage.outcomes {
+            match &outcome.result {
+                Ok(position) => {
+                    let (at, payload) = stored.next().expect("stored as answered");
+                    prop_assert_eq!(*position, at);
+                    let (header, bytes) = EntryHeader::split(&payload).expect("our header");
+                    prop_assert_eq!(bytes, Bytes::from(outcome.tag.to_string()));
+                    prop_assert_eq!(header.first_index, index);
+                    index += 2;
+                }
+                Err(error) => prop_assert_eq!(error, &AppendError::TooManyPending),
+            }
+        }
+        prop_assert!(stored.next().is_none());
+    }
+}

@@ -1,0 +1,149 @@
+//! Cursors of a topic taken over: fix the end of the cursor's ledger (which fences a writer still
+//! alive), read its last entry, claim the record. Whatever cannot be read is delivered again, never
+//! skipped.
+
+use std::collections::BTreeMap;
+
+use super::handle::{Cursor, CursorPlace};
+use super::snapshot::{CursorRecord, key, name_of, prefix};
+use super::state::CursorState;
+use super::store::{CursorStore, Image, StoreError};
+use crate::broker::managed_ledger::{ManagedLedgerError, lock};
+use crate::domain::{EntryId, LedgerId, ReadError};
+use crate::ledger::{LedgerReadError, RecoveryError};
+use crate::metadata::Versioned;
+use crate::reached;
+
+/// Records asked for at once.
+const PAGE: usize = 200;
+/// Claims lost in a row before the topic's opening fails.
+const CLAIMS_MAX: u32 = 5;
+/// Ranges kept in the claimed record.
+const RECORD_RANGES_MAX: usize = 1000;
+
+/// A cursor as it was found.
+pub(super) struct Recovered {
+    pub(super) state: CursorState,
+    pub(super) properties: Vec<(String, String)>,
+    pub(super) store: CursorStore,
+}
+
+/// All stored cursors of a topic.
+pub(in crate::broker) async fn recover_cursors(
+    place: &CursorPlace,
+) -> Result<BTreeMap<String, Cursor>, ManagedLedgerError> {
+    let prefix = prefix(&place.topic);
+    let mut cursors = BTreeMap::new();
+    let mut after: Option<String> = None;
+    loop {
+        let page = place.metadata.list(&prefix, after.as_deref(), PAGE).await;
+        let page = page.map_err(|error| ManagedLedgerError::Metadata(error.to_string()))?;
+        let Some((last, _)) = page.last() else { return Ok(cursors) };
+        after = Some(last.clone());
+        for (key, _) in &page {
+            let Some(name) = name_of(&place.topic, key) else { continue };
+            if let Some(recovered) = load(place, &name).await? {
+                let cursor = Cursor::recovered(place.clone(), &name, recovered);
+                cursors.insert(name, cursor);
+            }
+        }
+    }
+}
+
+/// One cursor; `None` if it is gone.
+pub(super) async fn load(
+    place: &CursorPlace,
+    name: &str,
+) -> Result<Option<Recovered>, ManagedLedgerError> {
+    let key = key(&place.topic, name);
+    for _ in 0..CLAIMS_MAX {
+        let found = place.metadata.get(&key).await;
+        let found = found.map_err(|error| ManagedLedgerError::Metadata(error.to_string()))?;
+        let Some(found) = found else { return Ok(None) };
+        match claim(place, name, found).await? {
+            Some(recovered) => return Ok(Some(recovered)),
+            None => reached!("cursor: lost a claim"),
+        }
+    }
+    Err(ManagedLedgerError::Fenced)
+}
+
+async fn claim(
+    place: &CursorPlace,
+    name: &str,
+    found: Versioned,
+) -> Result<Option<Recovered>, ManagedLedgerError> {
+    let record = CursorRecord::decode(&found.value)
+        .map_err(|error| ManagedLedgerError::Metadata(format!("cursor {name}: {error}")))?;
+    let ledger = record.ledger;
+    let newest = match ledger {
+        Some(ledger) => last_state(place, name, ledger).await?,
+        None => None,
+    };
+    let CursorRecord { snapshot, properties, .. } = newest.unwrap_or(record);
+    let (state, beyond) = CursorState::restore(&lock(&place.chain), &snapshot);
+    if beyond {
+        reached!("cursor: a position beyond the log's end was repaired");
+        tracing::warn!(
+            cursor = name,
+            topic = place.topic,
+            stored = %snapshot.mark_delete,
+            repaired = %state.mark_delete(),
+            "the cursor pointed beyond the log's end: acknowledged entries were lost"
+        );
+    }
+    let (short, whole) = state.snapshot(RECORD_RANGES_MAX);
+    let mut store = CursorStore::default();
+    store.version = Some(found.version);
+    store.ledger = ledger;
+    let image =
+        Image { full: short.clone(), short, short_is_whole: whole, properties: properties.clone() };
+    // A state too large for the record stays in its (now closed) ledger until the next write.
+    let named = if whole { None } else { ledger };
+    match store.write_record(place, name, named, &image).await {
+        Ok(()) => Ok(Some(Recovered { state, properties, store })),
+        Err(StoreError::Deposed) => Ok(None),
+        Err(StoreError::Failed(error)) => Err(ManagedLedgerError::Metadata(error)),
+    }
+}
+
+/// The last entry of a cursor's ledger; `None` if there certainly is no readable one.
+async fn last_state(
+    place: &CursorPlace,
+    name: &str,
+    ledger: LedgerId,
+) -> Result<Option<CursorRecord>, ManagedLedgerError> {
+    let fall_back = |reason: String| {
+        reached!("cursor: fell back to the record");
+        tracing::warn!(cursor = name, topic = place.topic, %ledger, reason, "older state used");
+        Ok(None)
+    };
+    let failed =
+        |error: String| Err(ManagedLedgerError::Storage(format!("cursor {name}: {error}")));
+    let closed = match place.ledgers.recover(ledger).await {
+        Ok(closed) => closed,
+        Err(error @ RecoveryError::NoLedger(_)) => return fall_back(error.to_string()),
+        Err(error) => return failed(error.to_string()),
+    };
+    if closed.last_entry == EntryId::NONE {
+        return fall_back("it is empty".to_owned());
+    }
+    let reader = match place.ledgers.open(ledger).await {
+        Ok(reader) => reader,
+        Err(error @ LedgerReadError::NoLedger(_)) => return fall_back(error.to_string()),
+        Err(error) => return failed(error.to_string()),
+    };
+    let run = match reader.read(closed.last_entry, 1, u32::MAX, closed.last_entry).await {
+        Ok(run) => run,
+        Err(LedgerReadError::NoGoodReplica {
+            last: last @ (ReadError::Absent | ReadError::Corrupt(_)),
+            ..
+        }) => return fall_back(last.to_string()),
+        Err(error) => return failed(error.to_string()),
+    };
+    match run.first().map(|entry| CursorRecord::decode(&entry.payload)) {
+        Some(Ok(record)) => Ok(Some(record)),
+        Some(Err(error)) => fall_back(error),
+        None => failed("the last entry is missing".to_owned()),
+    }
+}

@@ -1,0 +1,201 @@
+//! The chain of ledgers as known in memory: where positions lie and what comes after them. Every record
+//! written to metadata is made from it.
+
+use crate::domain::{EntryId, LedgerId, Position, WallTime};
+
+/// One ledger of the chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainLedger {
+    /// The ledger.
+    pub id: LedgerId,
+    /// Committed entries.
+    pub entries: u64,
+    /// Bytes of payload in them.
+    pub bytes: u64,
+    /// Index in the topic of its first message.
+    pub first_index: u64,
+    /// The smallest publish time in it, if known.
+    pub publish_min: Option<WallTime>,
+    /// Its end is decided.
+    pub closed: bool,
+}
+
+/// Ledgers in order; only the last may be open.
+#[derive(Clone, Debug, Default)]
+pub struct Chain {
+    /// The ledgers, by rising id.
+    pub ledgers: Vec<ChainLedger>,
+    /// The end before the ledgers here were written, so that it never goes back in memory.
+    last_confirmed: Option<Position>,
+}
+
+/// The position before everything.
+pub const BEFORE_ALL: Position = Position::new(LedgerId(0), EntryId::NONE);
+
+impl Chain {
+    /// A chain of these ledgers.
+    pub fn new(ledgers: Vec<ChainLedger>) -> Self {
+        let mut chain = Self { ledgers, last_confirmed: None };
+        chain.note_end();
+        chain
+    }
+
+    fn note_end(&mut self) {
+        let filled = self.ledgers.iter().rev().find(|ledger| ledger.entries > 0);
+        if let Some(ledger) = filled {
+            let end = Position::new(ledger.id, EntryId(ledger.entries as i64 - 1));
+            self.last_confirmed = self.last_confirmed.max(Some(end));
+        } else if self.last_confirmed.is_none() {
+            self.last_confirmed =
+                self.ledgers.last().map(|ledger| Position::new(ledger.id, EntryId::NONE));
+        }
+    }
+
+    /// The last committed position.
+    pub fn last_confirmed(&self) -> Position {
+        self.last_confirmed.unwrap_or(BEFORE_ALL)
+    }
+
+    /// The last ledger grew, or its end was decided.
+    pub fn update_last(&mut self, change: impl FnOnce(&mut ChainLedger)) {
+        if let Some(last) = self.ledgers.last_mut() {
+            change(last);
+        }
+        self.note_end();
+    }
+
+    /// A new, empty ledger at the end.
+    pub fn push(&mut self, id: LedgerId, first_index: u64) {
+        let ledger =
+            ChainLedger { id, entries: 0, bytes: 0, first_index, publish_min: None, closed: false };
+        self.ledgers.push(ledger);
+    }
+
+    /// The ledger of this id.
+    pub fn get(&self, id: LedgerId) -> Option<&ChainLedger> {
+        let at = self.ledgers.binary_search_by_key(&id, |ledger| ledger.id).ok()?;
+        self.ledgers.get(at)
+    }
+
+    /// The first entry kept, or where the first will be.
+    pub fn first_position(&self) -> Position {
+        match self.ledgers.first() {
+            Some(_) => self.next_position(Position::new(LedgerId(0), EntryId::NONE)),
+            None => {
+                let last = self.last_confirmed();
+                Position::new(last.ledger, last.entry.next())
+            }
+        }
+    }
+
+    /// The first committed entry after `position`.
+    pub fn next_entry(&self, position: Position) -> Option<Position> {
+        let start = self.ledgers.partition_point(|ledger| ledger.id < position.ledger);
+        for ledger in self.ledgers.iter().skip(start) {
+            let entry =
+                if ledger.id == position.ledger { position.entry.next() } else { EntryId(0) };
+            if entry.0 < ledger.entries as i64 {
+                return Some(Position::new(ledger.id, entry.max(EntryId(0))));
+            }
+        }
+        None
+    }
+
+    /// The place after `position`: the next entry, or where it will be.
+    pub fn next_position(&self, position: Position) -> Position {
+        if let Some(next) = self.next_entry(position) {
+            return next;
+        }
+        match self.ledgers.last() {
+            Some(last) if !last.closed && last.id > position.ledger => {
+                Position::new(last.id, EntryId(last.entries as i64))
+            }
+            _ => Position::new(position.ledger, position.entry.next()),
+        }
+    }
+
+    /// The last committed entry before `position`, or a place just before what is kept.
+    pub fn previous_position(&self, position: Position) -> Position {
+        for ledger in self.ledgers.iter().rev().filter(|ledger| ledger.id <= position.ledger) {
+            let last = ledger.entries as i64 - 1;
+            let entry =
+                if ledger.id == position.ledger { last.min(position.entry.0 - 1) } else { last };
+            if entry >= 0 {
+                return Position::new(ledger.id, EntryId(entry));
+            }
+        }
+        match self.ledgers.first() {
+            Some(first) => Position::new(first.id, EntryId::NONE).min(self.last_confirmed()),
+            None => self.last_confirmed(),
+        }
+    }
+
+    /// Whether a committed entry is at `position`.
+    pub fn contains(&self, position: Position) -> bool {
+        position.entry.0 >= 0
+            && self.get(position.ledger).is_some_and(|l| position.entry.0 < l.entries as i64)
+    }
+
+    /// Committed entries up to and including `position`.
+    fn rank(&self, position: Position) -> u64 {
+        self.ledgers
+            .iter()
+            .take_while(|ledger| ledger.id <= position.ledger)
+            .map(|ledger| {
+                if ledger.id < position.ledger {
+                    ledger.entries
+                } else {
+                    ledger.entries.min(u64::try_from(position.entry.0 + 1).unwrap_or(0))
+                }
+            })
+            .sum()
+    }
+
+    /// Committed entries in `(after, up_to]`.
+    pub fn entries_between(&self, after: Position, up_to: Position) -> u64 {
+        self.rank(up_to).saturating_sub(self.rank(after))
+    }
+
+    /// How many ledgers at the front hold nothing above `limit`. Never the last.
+    pub fn consumed(&self, limit: Position) -> usize {
+        let candidates = self.ledgers.len().saturating_sub(1);
+        self.ledgers
+            .iter()
+            .take(candidates)
+            .take_while(|l| {
+                l.entries == 0 || limit >= Position::new(l.id, EntryId(l.entries as i64 - 1))
+            })
+            .count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ledger: u64, entry: i64) -> Position {
+        Position::new(LedgerId(ledger), EntryId(entry))
+    }
+
+    #[test]
+    fn positions_move_over_borders() {
+        let mut chain = Chain::default();
+        assert_eq!(chain.last_confirmed(), BEFORE_ALL);
+        for (id, entries) in [(3, 2), (5, 0), (8, 4)] {
+            chain.push(LedgerId(id), 0);
+            chain.update_last(|last| last.entries = entries);
+        }
+        assert_eq!(chain.last_confirmed(), at(8, 3));
+        assert_eq!(chain.first_position(), at(3, 0));
+        assert_eq!(chain.next_position(at(3, 1)), at(8, 0));
+        assert_eq!(chain.next_position(at(8, 3)), at(8, 4));
+        assert_eq!(chain.previous_position(at(8, 0)), at(3, 1));
+        assert_eq!(chain.previous_position(at(3, 0)), at(3, -1));
+        assert_eq!(chain.entries_between(at(3, 0), at(8, 1)), 3);
+        assert_eq!(chain.entries_between(at(0, -1), at(8, 3)), 6);
+        assert_eq!((chain.consumed(at(3, 0)), chain.consumed(at(3, 1))), (0, 2));
+        assert!(
+            chain.contains(at(8, 3)) && !chain.contains(at(8, 4)) && !chain.contains(at(8, -1))
+        );
+    }
+}

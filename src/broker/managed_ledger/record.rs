@@ -1,0 +1,91 @@
+//! A topic's record in metadata: which ledgers make up its log, in order. JSON under `/topics/<name>`,
+//! changed by compare-and-set only; each owner raises `epoch`.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::chain::{Chain, ChainLedger};
+use crate::domain::{LedgerId, WallTime};
+
+const FORMAT: u32 = 1;
+
+/// One listed ledger. Counts are right once `closed`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ListedLedger {
+    id: LedgerId,
+    entries: u64,
+    bytes: u64,
+    first_index: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    publish_min: Option<WallTime>,
+    closed: bool,
+}
+
+/// The record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TopicRecord {
+    pub(super) format: u32,
+    /// Raised by each owner that takes the topic over.
+    pub(super) epoch: u64,
+    /// Drawn by that owner, so that two who claim at once never write the same record.
+    #[serde(default)]
+    pub(super) owner: u64,
+    /// Index of the next message, right if every ledger is closed.
+    pub(super) next_index: u64,
+    ledgers: Vec<ListedLedger>,
+    #[serde(default)]
+    pub(super) properties: Vec<(String, String)>,
+}
+
+impl TopicRecord {
+    pub(super) fn new(
+        (epoch, owner): (u64, u64),
+        chain: &Chain,
+        next_index: u64,
+        properties: Vec<(String, String)>,
+    ) -> Self {
+        let ledgers = chain
+            .ledgers
+            .iter()
+            .map(|ledger| ListedLedger {
+                id: ledger.id,
+                // The open ledger's count is not known to anybody but its writer.
+                entries: if ledger.closed { ledger.entries } else { 0 },
+                bytes: if ledger.closed { ledger.bytes } else { 0 },
+                first_index: ledger.first_index,
+                publish_min: if ledger.closed { ledger.publish_min } else { None },
+                closed: ledger.closed,
+            })
+            .collect();
+        Self { format: FORMAT, epoch, owner, next_index, ledgers, properties }
+    }
+
+    pub(super) fn chain(&self) -> Vec<ChainLedger> {
+        self.ledgers
+            .iter()
+            .map(|ledger| ChainLedger {
+                id: ledger.id,
+                entries: ledger.entries,
+                bytes: ledger.bytes,
+                first_index: ledger.first_index,
+                publish_min: ledger.publish_min,
+                closed: ledger.closed,
+            })
+            .collect()
+    }
+
+    pub(super) fn encode(&self) -> Bytes {
+        Bytes::from(serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let record: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if record.format != FORMAT {
+            return Err(format!("topic record of format {}", record.format));
+        }
+        if !record.ledgers.is_sorted_by(|one, two| one.id < two.id) {
+            return Err("topic record lists ledgers out of order".to_owned());
+        }
+        Ok(record)
+    }
+}
