@@ -1,0 +1,1 @@
+//! Single situations of the dispatch machine; random ones are in `proptests/dispatch_model.rs`.

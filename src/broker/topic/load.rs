@@ -1,0 +1,84 @@
+//! Loading a topic: take its managed ledger over, open its stored cursors, start its task.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use super::command::Command;
+use super::handle::{Topic, TopicShared};
+use super::producers::ProducerNames;
+use super::task::TopicTask;
+use crate::broker::managed_ledger::{
+    AppendOutcome, ManagedLedger, ManagedLedgerEnvironment, ManagedLedgerError, ManagedLedgerEvents,
+};
+use crate::broker::messages::{InitialPosition, SubscriptionType};
+use crate::broker::subscription::Subscription;
+use crate::domain::TopicName;
+use crate::runtime::{MailboxSender, mailbox};
+
+/// Commands waiting for a topic's task before callers wait or acknowledgements are refused.
+const MAILBOX_MAX: usize = 65_536;
+
+/// Passes the managed ledger's events into the topic's mailbox.
+struct Events(MailboxSender<Command>);
+
+impl ManagedLedgerEvents for Events {
+    fn appended(&self, outcomes: Vec<AppendOutcome>) {
+        // Pushed: each outcome answers an entry admitted under the topic's limit of pending entries.
+        let _ = self.0.push(Command::Appended(outcomes));
+    }
+
+    fn fenced(&self, reason: String) {
+        let _ = self.0.push(Command::Fenced(reason));
+    }
+}
+
+/// Why a topic was not loaded.
+pub(in crate::broker) type LoadError = ManagedLedgerError;
+
+/// Loads a topic. `on_end` is called when it is served here no more.
+pub(in crate::broker) async fn load(
+    environment: &ManagedLedgerEnvironment,
+    name: &TopicName,
+    create: bool,
+    names: Arc<ProducerNames>,
+    on_end: impl FnOnce(&Topic) + Send + 'static,
+) -> Result<Topic, LoadError> {
+    let (sender, receiver) = mailbox(MAILBOX_MAX);
+    let events = Arc::new(Events(sender.clone()));
+    let full_name = name.to_string();
+    let ledger = ManagedLedger::open(environment.clone(), &full_name, create, events).await?;
+    let now = environment.runtime.clock.now();
+    let mut subscriptions = BTreeMap::new();
+    for (number, cursor_name) in (0..).zip(ledger.cursor_names()) {
+        // It exists, so the initial position does not matter. Its type is told by the first consumer.
+        let cursor =
+            ledger.open_cursor(&cursor_name, InitialPosition::Earliest, Vec::new()).await?;
+        let name: Arc<str> = cursor_name.into();
+        let subscription = Subscription::new(
+            Arc::clone(&name),
+            number,
+            SubscriptionType::Exclusive,
+            cursor,
+            ledger.last_confirmed(),
+            environment.config.unacked_per_consumer_max,
+            now,
+        );
+        subscriptions.insert(name, subscription);
+    }
+    let shared = Arc::new(TopicShared {
+        name: name.clone(),
+        mailbox: sender,
+        pending: AtomicUsize::new(0),
+        pending_max: environment.config.topic_pending_max,
+        closing: AtomicBool::new(false),
+    });
+    let topic = Topic { inner: Arc::clone(&shared) };
+    let task = TopicTask::new(shared, environment, ledger, names, subscriptions);
+    let ended = topic.clone();
+    environment.runtime.tasks.spawn("topic", async move {
+        task.run(receiver).await;
+        on_end(&ended);
+    });
+    Ok(topic)
+}
