@@ -1,1 +1,3 @@
 //! One binary of model and codec properties.
+
+mod dispatch_model;

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::average::MessagesPerEntry;
 use super::consumers::{ConsumerKey, DispatchConsumer};
+use super::event::{Assigned, Effect, Event, Fact, ReadId};
 use crate::broker::messages::SubscriptionType;
 use crate::domain::Position;
 use crate::{invariant, mutant, reached};
@@ -20,221 +21,39 @@ pub const READ_ENTRIES_MAX: u64 = 4096;
 /// Entries one consumer of a Shared subscription is given in a row while others wait.
 const ROUND_ENTRIES_MAX: u32 = 20;
 
-/// Names one read; never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ReadId(pub u64);
-
 /// The place right after an entry. The log skips from there to the next ledger if need be.
 pub const fn after(position: Position) -> Position {
     Position::new(position.ledger, position.entry.next())
 }
 
-/// What the machine needs to know of an entry that was read.
 #[derive(Clone, Copy, Debug)]
-pub struct Fact {
-    /// Where it is.
-    pub position: Position,
-    /// Messages of it not acknowledged; 0 means it needs no delivery.
-    pub remaining: u32,
-}
-
-/// What happened.
-#[derive(Clone, Debug)]
-pub enum Event {
-    /// The log now ends at this entry.
-    NewData {
-        /// The last committed position.
-        end: Position,
-    },
-    /// A consumer allows more messages.
-    Flow {
-        /// Who.
-        consumer: ConsumerKey,
-        /// How many more.
-        permits: u32,
-    },
-    /// A consumer's connection has, or has no, room.
-    Room {
-        /// Who.
-        consumer: ConsumerKey,
-        /// Whether it has room.
-        has_room: bool,
-    },
-    /// Messages were acknowledged, by this consumer or through it.
-    Acked {
-        /// Who acknowledged; not always who holds the entry.
-        consumer: ConsumerKey,
-        /// Entries with the messages of each that are still open (0: all acknowledged).
-        entries: Vec<(Position, u32)>,
-    },
-    /// A consumer wants entries again.
-    Redeliver {
-        /// Who.
-        consumer: ConsumerKey,
-        /// Which; `None` for everything it holds.
-        positions: Option<Vec<Position>>,
-        /// Its epoch from now on.
-        epoch: Option<u64>,
-        /// The first entry not acknowledged, where Exclusive and Failover go back to.
-        first_unacked: Position,
-    },
-    /// A consumer joined.
-    Joined {
-        /// Who.
-        consumer: ConsumerKey,
-        /// Lower is served first.
-        priority: i32,
-        /// Its epoch.
-        epoch: Option<u64>,
-        /// The first entry not acknowledged.
-        first_unacked: Position,
-    },
-    /// A consumer left.
-    Left {
-        /// Who.
-        consumer: ConsumerKey,
-        /// The first entry not acknowledged.
-        first_unacked: Position,
-    },
-    /// A read was performed.
-    ReadDone {
-        /// Which.
-        id: ReadId,
-        /// What it found, in order.
-        entries: Vec<Fact>,
-        /// Positions asked for that the log has no more (replay reads).
-        gone: Vec<Position>,
-    },
-    /// A read failed or was given up.
-    ReadFailed {
-        /// Which.
-        id: ReadId,
-    },
-    /// Time to try again after a failed read.
-    Retry,
-    /// The cursor was moved; nobody is connected.
-    Reset {
-        /// The first entry to deliver.
-        next: Position,
-    },
-}
-
-/// One entry of a read for a consumer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Assigned {
-    /// Its index in the read's result.
-    pub index: usize,
-    /// Where it is.
-    pub position: Position,
-    /// Times it was asked for again.
-    pub redelivery_count: u32,
-}
-
-/// What to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Read on from a position; answer with `ReadDone` or `ReadFailed`.
-    Read {
-        /// Names the read.
-        id: ReadId,
-        /// Where to begin, inclusive.
-        from: Position,
-        /// Entries at most.
-        entries_max: u64,
-    },
-    /// Read these entries again; answer with `ReadDone` or `ReadFailed`.
-    ReadReplay {
-        /// Names the read.
-        id: ReadId,
-        /// Which, in order.
-        positions: Vec<Position>,
-    },
-    /// The read's answer is of no interest any more.
-    CancelRead {
-        /// Which.
-        id: ReadId,
-    },
-    /// Give entries of the read just answered to a consumer.
-    Deliver {
-        /// To whom.
-        consumer: ConsumerKey,
-        /// Its epoch, stamped on each.
-        epoch: Option<u64>,
-        /// Which, in order.
-        entries: Vec<Assigned>,
-    },
-    /// Tell a consumer of a Failover subscription whether it is active.
-    ActiveChanged {
-        /// Whom.
-        consumer: ConsumerKey,
-        /// Whether it is.
-        is_active: bool,
-    },
-    /// Send `Retry` after a while.
-    RetryLater,
-}
-
-/// Why nothing is being delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IdleReason {
-    /// Everything was given out.
-    NothingToDeliver,
-    /// It is being delivered: a read is pending.
-    Reading,
-    /// Nobody is connected.
-    NoConsumer,
-    /// Nobody who may be served has permits.
-    NoPermits,
-    /// Whoever has permits holds too much unacknowledged.
-    Blocked,
-    /// Whoever has permits is on a connection that is full.
-    NoRoom,
-    /// A read failed and is tried again soon.
-    StorageFailed,
-}
-
-impl IdleReason {
-    /// In words; empty when there is nothing to explain.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NothingToDeliver | Self::Reading => "",
-            Self::NoConsumer => "no consumer is connected",
-            Self::NoPermits => "no consumer has permits",
-            Self::Blocked => "consumers with permits hold too many unacknowledged messages",
-            Self::NoRoom => "the connections of consumers with permits are full",
-            Self::StorageFailed => "a read failed and will be tried again",
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct PendingRead {
-    id: ReadId,
-    replay: bool,
+pub(super) struct PendingRead {
+    pub(super) id: ReadId,
+    pub(super) replay: bool,
     /// The log's end when it was asked for.
-    end: Position,
+    pub(super) end: Position,
 }
 
 /// Dispatch of one subscription.
 #[derive(Debug)]
 pub struct Machine {
-    kind: SubscriptionType,
-    unacked_max: u32,
-    consumers: BTreeMap<ConsumerKey, DispatchConsumer>,
+    pub(super) kind: SubscriptionType,
+    pub(super) unacked_max: u32,
+    pub(super) consumers: BTreeMap<ConsumerKey, DispatchConsumer>,
     /// Exclusive and Failover: who is served.
-    active: Option<ConsumerKey>,
+    pub(super) active: Option<ConsumerKey>,
     /// Shared: who was served last and how many more in a row.
-    turn: Option<(ConsumerKey, u32)>,
-    read_position: Position,
-    end: Position,
+    pub(super) turn: Option<(ConsumerKey, u32)>,
+    pub(super) read_position: Position,
+    pub(super) end: Position,
     /// The log's end at the last read that found nothing: no use reading again before it grows.
-    drained_at: Option<Position>,
-    read: Option<PendingRead>,
-    next_read: u64,
-    paused: bool,
-    replay: BTreeSet<Position>,
-    redeliveries: BTreeMap<Position, u32>,
-    average: MessagesPerEntry,
+    pub(super) drained_at: Option<Position>,
+    pub(super) read: Option<PendingRead>,
+    pub(super) next_read: u64,
+    pub(super) paused: bool,
+    pub(super) replay: BTreeSet<Position>,
+    pub(super) redeliveries: BTreeMap<Position, u32>,
+    pub(super) average: MessagesPerEntry,
 }
 
 impl Machine {
@@ -309,7 +128,7 @@ impl Machine {
         effects
     }
 
-    fn is_shared(&self) -> bool {
+    pub(super) fn is_shared(&self) -> bool {
         matches!(self.kind, SubscriptionType::Shared | SubscriptionType::KeyShared)
     }
 
@@ -541,7 +360,7 @@ impl Machine {
         }
     }
 
-    fn has_new(&self) -> bool {
+    pub(super) fn has_new(&self) -> bool {
         self.read_position <= self.end && self.drained_at != Some(self.end)
     }
 
@@ -568,32 +387,6 @@ impl Machine {
         });
     }
 
-    /// Why nothing is being delivered right now.
-    pub fn idle_reason(&self) -> IdleReason {
-        let with_permits = || {
-            let served = |key: &ConsumerKey| self.is_shared() || self.active == Some(*key);
-            self.consumers
-                .iter()
-                .filter(move |(key, c)| served(key) && c.permits > 0)
-                .map(|(_, c)| c)
-        };
-        if self.replay.is_empty() && !self.has_new() {
-            IdleReason::NothingToDeliver
-        } else if self.consumers.is_empty() {
-            IdleReason::NoConsumer
-        } else if self.paused {
-            IdleReason::StorageFailed
-        } else if with_permits().next().is_none() {
-            IdleReason::NoPermits
-        } else if with_permits().all(|consumer| consumer.blocked) {
-            IdleReason::Blocked
-        } else if with_permits().all(|consumer| !consumer.has_room || consumer.blocked) {
-            IdleReason::NoRoom
-        } else {
-            IdleReason::Reading
-        }
-    }
-
     /// Shares messages another way from now on; nobody may be connected. To be followed by `Reset`.
     pub fn change_kind(&mut self, kind: SubscriptionType) {
         invariant!(
@@ -603,50 +396,5 @@ impl Machine {
         self.kind = kind;
         self.active = None;
         self.turn = None;
-    }
-
-    /// How messages are shared.
-    pub const fn kind(&self) -> SubscriptionType {
-        self.kind
-    }
-
-    /// Where the next read of new entries begins.
-    pub const fn read_position(&self) -> Position {
-        self.read_position
-    }
-
-    /// Entries waiting to be delivered again.
-    pub fn in_replay(&self) -> u64 {
-        self.replay.len() as u64
-    }
-
-    /// Who is served, of Exclusive and Failover.
-    pub const fn active(&self) -> Option<ConsumerKey> {
-        self.active
-    }
-
-    /// The pending read.
-    pub fn pending_read(&self) -> Option<ReadId> {
-        self.read.map(|read| read.id)
-    }
-
-    /// Permits of a consumer: below zero after a large batch.
-    pub fn consumer_permits(&self, consumer: ConsumerKey) -> i64 {
-        self.consumers.get(&consumer).map_or(0, |consumer| consumer.permits)
-    }
-
-    /// Messages a consumer holds unacknowledged (counted for Shared only).
-    pub fn consumer_unacked(&self, consumer: ConsumerKey) -> u64 {
-        self.consumers.get(&consumer).map_or(0, |consumer| consumer.unacked_messages)
-    }
-
-    /// A consumer is left out because it holds too much unacknowledged.
-    pub fn consumer_blocked(&self, consumer: ConsumerKey) -> bool {
-        self.consumers.get(&consumer).is_some_and(|consumer| consumer.blocked)
-    }
-
-    /// A consumer's connection was full when last asked.
-    pub fn consumer_has_room(&self, consumer: ConsumerKey) -> bool {
-        self.consumers.get(&consumer).is_some_and(|consumer| consumer.has_room)
     }
 }

@@ -3,11 +3,13 @@
 
 mod average;
 mod consumers;
+mod event;
+mod inspect;
 mod machine;
 #[cfg(test)]
 mod tests;
 
 pub use consumers::ConsumerKey;
-pub use machine::{
-    Assigned, Effect, Event, Fact, IdleReason, Machine, READ_ENTRIES_MAX, ReadId, after,
-};
+pub use event::{Assigned, Effect, Event, Fact, ReadId};
+pub use inspect::IdleReason;
+pub use machine::{Machine, after};

@@ -84,8 +84,10 @@ impl TopicTask {
     /// Gives a subscription's machine an event and performs what it asks for, and so on while reads are
     /// answered from memory.
     pub(super) fn drive(&mut self, name: &str, event: Event) {
-        let mut event = event;
-        let mut content = ReadContent::default();
+        self.drive_with(name, event, ReadContent::default());
+    }
+
+    fn drive_with(&mut self, name: &str, mut event: Event, mut content: ReadContent) {
         for round in 0..=INLINE_READS_MAX {
             let Some(read) = self.perform(name, event, &mut content) else { return };
             let inline = round < INLINE_READS_MAX;
@@ -182,15 +184,8 @@ impl TopicTask {
             return;
         }
         let name = Arc::clone(&subscription.name);
-        let (event, mut content) = self.read_event(&name, id, result);
-        if let Some(read) = self.perform(&name, event, &mut content)
-            && let Some((id, result)) = self.start_read(&name, read, true)
-        {
-            let (event, mut content) = self.read_event(&name, id, result);
-            if let Some(read) = self.perform(&name, event, &mut content) {
-                self.start_read(&name, read, false);
-            }
-        }
+        let (event, content) = self.read_event(&name, id, result);
+        self.drive_with(&name, event, content);
     }
 
     /// The subscription is still the one meant, not a later one of the same name.
