@@ -15,6 +15,8 @@ mod partitions;
 mod service;
 mod stats;
 mod subscription;
+#[cfg(test)]
+mod tests;
 mod topic;
 
 pub use entry_header::{EntryHeader, EntryHeaderError};

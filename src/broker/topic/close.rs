@@ -115,6 +115,10 @@ impl TopicTask {
 
     fn end(&mut self, reason: &str, result: Result<(), BrokerError>) {
         self.abandon_pending(reason);
+        // Before anyone is told: who looks up again must find room for a new load.
+        if let Some(on_end) = self.on_end.take() {
+            on_end();
+        }
         let (close_reason, unload_replies, delete_reply) = match self.closing.take() {
             Some(closing) => (closing.reason, closing.unload_replies, closing.delete_reply),
             None => (CloseReason::TopicMoved, Vec::new(), None),

@@ -100,6 +100,8 @@ pub(super) enum Command {
         reply: Reply<Result<(), BrokerError>>,
     },
     Unload(Reply<()>),
+    /// The managed ledger is closed or deleted; from the task to itself.
+    LedgerClosed(Result<(), BrokerError>),
 }
 
 /// A consumer that wants in.

@@ -36,7 +36,7 @@ impl ManagedLedgerEvents for Events {
 /// Why a topic was not loaded.
 pub(in crate::broker) type LoadError = ManagedLedgerError;
 
-/// Loads a topic. `on_end` is called when it is served here no more.
+/// Loads a topic. `on_end` is called when it is served here no more, before anyone is told.
 pub(in crate::broker) async fn load(
     environment: &ManagedLedgerEnvironment,
     name: &TopicName,
@@ -74,11 +74,9 @@ pub(in crate::broker) async fn load(
         closing: AtomicBool::new(false),
     });
     let topic = Topic { inner: Arc::clone(&shared) };
-    let task = TopicTask::new(shared, environment, ledger, names, subscriptions);
     let ended = topic.clone();
-    environment.runtime.tasks.spawn("topic", async move {
-        task.run(receiver).await;
-        on_end(&ended);
-    });
+    let on_end = Box::new(move || on_end(&ended));
+    let task = TopicTask::new(shared, environment, ledger, names, subscriptions, on_end);
+    environment.runtime.tasks.spawn("topic", task.run(receiver));
     Ok(topic)
 }

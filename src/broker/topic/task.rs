@@ -51,6 +51,8 @@ pub(super) struct TopicTask {
     pub(super) trimming: bool,
     pub(super) closing: Option<Closing>,
     pub(super) ended: bool,
+    /// Makes room for a new load of the topic.
+    pub(super) on_end: Option<Box<dyn FnOnce() + Send>>,
     /// A backlog is being read from memory without ever waiting: let others run too.
     pub(super) yield_wanted: bool,
     /// Clock readings of this turn.
@@ -65,6 +67,7 @@ impl TopicTask {
         ledger: ManagedLedger,
         names: Arc<ProducerNames>,
         subscriptions: BTreeMap<Arc<str>, Subscription>,
+        on_end: Box<dyn FnOnce() + Send>,
     ) -> Self {
         let now = environment.runtime.clock.now();
         Self {
@@ -88,6 +91,7 @@ impl TopicTask {
             trimming: false,
             closing: None,
             ended: false,
+            on_end: Some(on_end),
             yield_wanted: false,
             now,
             wall: environment.runtime.clock.wall(),
@@ -204,6 +208,7 @@ impl TopicTask {
             }
             Command::Delete { force, reply } => self.delete(force, reply),
             Command::Unload(reply) => self.unload(reply),
+            Command::LedgerClosed(result) => self.ledger_closed(result),
         }
     }
 
@@ -226,7 +231,10 @@ impl TopicTask {
                     tracing::warn!(topic = %self.shared.name, %error, "trimming failed; tried again");
                 }
             }
-            Finished::LedgerClosed(result) => self.ledger_closed(result),
+            Finished::LedgerClosed(result) => {
+                // Behind the outcomes that are in the mailbox already: those are certain.
+                let _ = self.shared.mailbox.push(Command::LedgerClosed(result));
+            }
         }
     }
 
