@@ -32,6 +32,8 @@ pub(super) struct Subscription {
     pub(super) fenced: Option<&'static str>,
     /// When a failed read is tried again.
     pub(super) retry_at: Option<Instant>,
+    /// A reader's subscription outlives a seek, which closes its consumer, until then.
+    pub(super) expires_at: Option<Instant>,
     pub(super) outward: Meter,
     pub(super) redelivered: Meter,
     pub(super) acked: Meter,
@@ -59,6 +61,7 @@ impl Subscription {
             consumers: BTreeMap::new(),
             fenced: None,
             retry_at: None,
+            expires_at: None,
             outward: Meter::new(now),
             redelivered: Meter::new(now),
             acked: Meter::new(now),

@@ -1,6 +1,7 @@
 //! Seek: fence the subscription, close its consumers, move the cursor, open again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::command::{ConsumerAddress, Reply};
 use super::dispatching::identity;
@@ -11,7 +12,11 @@ use crate::broker::dispatch::Event;
 use crate::broker::managed_ledger::{ManagedLedger, ManagedLedgerError};
 use crate::broker::messages::{CloseReason, SeekTarget};
 use crate::broker::service::BrokerError;
+use crate::broker::subscription::Subscription;
 use crate::domain::Position;
+
+/// How long a reader may take to come back after a seek.
+const RETURN_TIME: Duration = Duration::from_secs(60);
 
 impl TopicTask {
     pub(super) fn seek(
@@ -52,11 +57,23 @@ impl TopicTask {
             && let Some(current) = self.subscriptions.get_mut(&subscription.name)
         {
             current.fenced = None;
+            if !current.durable {
+                current.expires_at = Some(self.now + RETURN_TIME);
+            }
             // Wherever the cursor is now, also after a failure.
             let next = current.first_unacked();
             self.drive(&subscription.name, Event::Reset { next });
         }
         let _ = reply.send(result.map_err(BrokerError::from));
+    }
+}
+
+impl TopicTask {
+    /// Ends readers' subscriptions that nobody came back to.
+    pub(super) fn expire_subscriptions(&mut self) {
+        let now = self.now;
+        let late = |one: &Subscription| one.expires_at.is_some_and(|at| at <= now);
+        self.subscriptions.retain(|_, one| !late(one));
     }
 }
 

@@ -135,6 +135,7 @@ impl TopicTask {
         let consumer = ConnectedConsumer::new(options, sink, self.now);
         let permits = Arc::clone(&consumer.permits);
         subscription.consumers.insert(key, consumer);
+        subscription.expires_at = None;
         let address = ConsumerAddress { subscription: Arc::clone(&name), key };
         let topic = Arc::clone(&self.shared);
         let handle = Consumer { inner: Arc::new(ConsumerShared { address, topic, permits }) };

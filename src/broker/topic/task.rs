@@ -151,8 +151,9 @@ impl TopicTask {
     }
 
     fn next_deadline(&self) -> Instant {
-        let retries = self.subscriptions.values().filter_map(|one| one.retry_at);
-        retries.chain(self.reads.first_deadline()).fold(self.trim_at, Instant::min)
+        let subscriptions = self.subscriptions.values();
+        let due = subscriptions.flat_map(|one| one.retry_at.into_iter().chain(one.expires_at));
+        due.chain(self.reads.first_deadline()).fold(self.trim_at, Instant::min)
     }
 
     fn obey(&mut self, command: Command) {
@@ -260,5 +261,6 @@ impl TopicTask {
             }
         }
         self.dispatch_on_time();
+        self.expire_subscriptions();
     }
 }
