@@ -24,9 +24,16 @@ use crate::metadata::{
 };
 use crate::runtime::real;
 
+#[derive(Default)]
+struct Pairs {
+    revision: u64,
+    values: BTreeMap<String, Versioned>,
+    counters: BTreeMap<String, u64>,
+}
+
 /// Metadata in memory; no sessions, no watches.
 #[derive(Default)]
-struct MemoryMetadata(Mutex<(u64, BTreeMap<String, Versioned>, BTreeMap<String, u64>)>);
+struct MemoryMetadata(Mutex<Pairs>);
 
 fn not_here<T>() -> Result<T, MetadataError> {
     Err(MetadataError::Refused("not in this test's store".to_owned()))
@@ -48,7 +55,7 @@ fn check(key: &str, found: Option<&Versioned>, expected: Expect) -> Result<(), M
 #[async_trait]
 impl MetadataClient for MemoryMetadata {
     async fn get(&self, key: &str) -> Result<Option<Versioned>, MetadataError> {
-        Ok(self.0.lock().unwrap().1.get(key).cloned())
+        Ok(self.0.lock().unwrap().values.get(key).cloned())
     }
 
     async fn list(
@@ -58,7 +65,7 @@ impl MetadataClient for MemoryMetadata {
         limit: usize,
     ) -> Result<Vec<(String, Versioned)>, MetadataError> {
         let state = self.0.lock().unwrap();
-        let pairs = state.1.iter().filter(|(key, _)| {
+        let pairs = state.values.iter().filter(|(key, _)| {
             key.starts_with(prefix) && after.is_none_or(|after| key.as_str() > after)
         });
         Ok(pairs.take(limit).map(|(key, value)| (key.clone(), value.clone())).collect())
@@ -72,23 +79,23 @@ impl MetadataClient for MemoryMetadata {
         _session: Option<SessionId>,
     ) -> Result<Revision, MetadataError> {
         let mut state = self.0.lock().unwrap();
-        check(key, state.1.get(key), expect)?;
-        state.0 += 1;
-        let version = Revision(state.0);
-        state.1.insert(key.to_owned(), Versioned { value, version });
+        check(key, state.values.get(key), expect)?;
+        state.revision += 1;
+        let version = Revision(state.revision);
+        state.values.insert(key.to_owned(), Versioned { value, version });
         Ok(version)
     }
 
     async fn delete(&self, key: &str, expect: Expect) -> Result<(), MetadataError> {
         let mut state = self.0.lock().unwrap();
-        check(key, state.1.get(key), expect)?;
-        state.1.remove(key);
+        check(key, state.values.get(key), expect)?;
+        state.values.remove(key);
         Ok(())
     }
 
     async fn next_number(&self, key: &str) -> Result<u64, MetadataError> {
         let mut state = self.0.lock().unwrap();
-        let number = state.2.entry(key.to_owned()).or_insert(0);
+        let number = state.counters.entry(key.to_owned()).or_insert(0);
         *number += 1;
         Ok(*number)
     }
