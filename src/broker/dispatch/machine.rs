@@ -44,6 +44,8 @@ pub struct Machine {
     pub(super) active: Option<ConsumerKey>,
     /// Shared: who was served last and how many more in a row.
     pub(super) turn: Option<(ConsumerKey, u32)>,
+    /// Shared: entries in a row for each, in the read being given out.
+    pub(super) round: u32,
     pub(super) read_position: Position,
     pub(super) end: Position,
     /// The log's end at the last read that found nothing: no use reading again before it grows.
@@ -66,6 +68,7 @@ impl Machine {
             consumers: BTreeMap::new(),
             active: None,
             turn: None,
+            round: 1,
             read_position: next,
             end,
             drained_at: None,
@@ -287,6 +290,7 @@ impl Machine {
         if !read.replay && entries.is_empty() {
             self.drained_at = Some(read.end);
         }
+        self.begin_rounds(entries.len());
         let mut given: BTreeMap<ConsumerKey, Vec<Assigned>> = BTreeMap::new();
         for (index, fact) in entries.iter().enumerate() {
             let wanted =
@@ -322,6 +326,16 @@ impl Machine {
         Assigned { index, position: fact.position, redelivery_count }
     }
 
+    /// Every read begins with the next consumer, and few entries are spread over all: a trickle alternates.
+    fn begin_rounds(&mut self, entries: usize) {
+        let available = self.consumers.values().filter(|consumer| consumer.is_available()).count();
+        let share = u32::try_from(entries.div_ceil(available.max(1))).unwrap_or(u32::MAX);
+        self.round = share.clamp(1, ROUND_ENTRIES_MAX);
+        if let Some((_, left)) = &mut self.turn {
+            *left = 0;
+        }
+    }
+
     /// Who gets the next entry, if anyone may.
     fn next_consumer(&mut self) -> Option<ConsumerKey> {
         if !self.is_shared() {
@@ -344,7 +358,7 @@ impl Machine {
             .chain(level)
             .find(|key| last.is_none_or(|last| *key > last))
             .unwrap_or(first);
-        self.turn = Some((next, ROUND_ENTRIES_MAX - 1));
+        self.turn = Some((next, self.round - 1));
         Some(next)
     }
 

@@ -114,3 +114,13 @@ fn entries_that_are_gone_are_not_waited_for() {
     assert_eq!(given(&effects), [(1, 1)]);
     assert_eq!(machine.in_replay(), 0);
 }
+
+#[test]
+fn a_trickle_alternates() {
+    let mut machine = machine(SubscriptionType::Shared, 100);
+    join(&mut machine, 1, 0, 50);
+    join(&mut machine, 2, 0, 50);
+    assert_eq!(given(&machine.on(done(0, 0..1))), [(1, 1)]);
+    assert_eq!(given(&machine.on(done(1, 1..2))), [(2, 1)]);
+    assert_eq!(given(&machine.on(done(2, 2..5))), [(1, 2), (2, 1)]);
+}

@@ -20,7 +20,7 @@ use crate::domain::{
 };
 use crate::ledger::{BookieClient, BookiePool, LedgerClient, LedgerConfig, Quorum};
 use crate::metadata::{
-    Expect, MetadataClient, MetadataError, Revision, SessionId, Versioned, WatchStream,
+    Expect, Metadata, MetadataClient, MetadataError, Revision, SessionId, Versioned, WatchStream,
 };
 use crate::runtime::real;
 
@@ -203,6 +203,9 @@ impl BookiePool for OneBookie {
 /// A broker and what it stands on.
 pub(super) struct Cluster {
     pub(super) broker: Broker,
+    metadata: Arc<MemoryMetadata>,
+    bookie: Arc<MemoryBookie>,
+    config: BrokerConfig,
 }
 
 impl Cluster {
@@ -213,14 +216,28 @@ impl Cluster {
 
     /// With changed limits.
     pub(super) fn with(change: impl FnOnce(&mut BrokerConfig)) -> Self {
-        let runtime = real::runtime();
-        let metadata = Arc::new(MemoryMetadata::default());
-        let pool = Arc::new(OneBookie(Arc::default()));
-        let store = Arc::<MemoryMetadata>::clone(&metadata);
-        let ledgers = LedgerClient::new(runtime.clone(), store, pool, LedgerConfig::default());
         let mut config = BrokerConfig::with_quorum(Quorum::new(1, 1, 1).expect("a quorum of one"));
         change(&mut config);
-        Self { broker: Broker::new(runtime, metadata, ledgers, config) }
+        Self::over(Arc::default(), Arc::default(), config)
+    }
+
+    fn over(
+        metadata: Arc<MemoryMetadata>,
+        bookie: Arc<MemoryBookie>,
+        config: BrokerConfig,
+    ) -> Self {
+        let runtime = real::runtime();
+        let store: Metadata = Arc::<MemoryMetadata>::clone(&metadata);
+        let pool = Arc::new(OneBookie(Arc::clone(&bookie)));
+        let limits = LedgerConfig::default();
+        let ledgers = LedgerClient::new(runtime.clone(), Arc::clone(&store), pool, limits);
+        let broker = Broker::new(runtime, store, ledgers, config.clone());
+        Self { broker, metadata, bookie, config }
+    }
+
+    /// Another broker over the same metadata and bookies.
+    pub(super) fn another(&self) -> Self {
+        Self::over(Arc::clone(&self.metadata), Arc::clone(&self.bookie), self.config.clone())
     }
 
     pub(super) async fn topic(&self, name: &str) -> Topic {

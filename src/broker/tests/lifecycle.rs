@@ -80,3 +80,33 @@ fn a_stopped_broker_loads_nothing() {
         assert!(matches!(refused.err(), Some(BrokerError::NotAllowed(_))));
     });
 }
+
+#[test]
+fn a_topic_taken_over_closes_here_and_loses_nothing_stored() {
+    in_runtime(|| async {
+        let cluster = Cluster::new();
+        let topic = cluster.topic("t").await;
+        let (old_producer, sink) = producer(&topic).await;
+        let options = options("s", SubscriptionType::Exclusive);
+        let (_consumer, consumer_sink) = consumer(&topic, options.clone(), 100).await;
+        old_producer.publish(publish(0..5));
+        for (_, result) in sink.outcomes(5).await {
+            result.expect("stored");
+        }
+        consumer_sink.take(5).await;
+        let next = cluster.another();
+        let taken_over = next.topic("t").await;
+        let (_consumer, next_sink) = consumer(&taken_over, options, 100).await;
+        assert_eq!(next_sink.numbers(5).await, [0, 1, 2, 3, 4]);
+        // The old owner learns of it when it appends.
+        old_producer.publish(publish(5..6));
+        assert_eq!(sink.closed().await, CloseReason::TopicMoved);
+        assert_eq!(consumer_sink.closed().await, CloseReason::TopicMoved);
+        next_sink.nothing().await;
+        let (next_producer, next_outcomes) = producer(&taken_over).await;
+        assert!(next_producer.name().starts_with("standalone-2-"), "{}", next_producer.name());
+        next_producer.publish(publish(6..7));
+        next_outcomes.outcomes(1).await[0].1.clone().expect("stored");
+        assert_eq!(next_sink.numbers(1).await, [6]);
+    });
+}
