@@ -20,6 +20,8 @@ const LOADS_MAX: u32 = 32;
 const WAITERS_MAX: usize = 10_000;
 /// Topics closed at the same time when the broker stops.
 const CLOSES_MAX: usize = 32;
+/// Topics served here; further ones get `NotReady`.
+const TOPICS_MAX: usize = 200_000;
 /// Counter of broker starts in the cluster.
 const STARTS_KEY: &str = "/broker-start";
 
@@ -112,6 +114,7 @@ impl OwnedTopics {
         if state.stopping {
             return Err(BrokerError::NotReady("the broker is stopping".to_owned()));
         }
+        let served = state.slots.len();
         match state.slots.get_mut(name) {
             Some(Slot::Loading(waiters)) if waiters.len() >= WAITERS_MAX => {
                 return Err(BrokerError::NotReady(format!("topic {name} is loading")));
@@ -123,6 +126,10 @@ impl OwnedTopics {
             Some(Slot::Serving(topic)) => {
                 let _ = waiter.send(Ok(topic.clone()));
                 return Ok((answer, false));
+            }
+            None if served >= TOPICS_MAX => {
+                let rule = format!("{TOPICS_MAX} topics are served here");
+                return Err(BrokerError::NotReady(rule));
             }
             None => {}
         }

@@ -10,7 +10,7 @@ use super::dispatching::identity;
 use super::job::Finished;
 use super::task::TopicTask;
 use crate::broker::dispatch::Event;
-use crate::broker::messages::{AckError, AckRequest, AckTarget, AckType, CloseReason, LastMessage};
+use crate::broker::messages::{AckError, AckRequest, AckType, CloseReason, LastMessage};
 use crate::broker::service::BrokerError;
 use crate::broker::subscription::{ConnectedConsumer, Subscription};
 use crate::domain::{EntryId, Position};
@@ -63,10 +63,14 @@ impl TopicTask {
             let _ = reply.send(Err(AckError::NotAllowed));
             return;
         }
-        let targets = request.targets.clone();
-        let mut answer = subscription.cursor.acknowledge(request);
+        let positions: Vec<Position> = if shared {
+            request.targets.iter().map(|target| target.position).collect()
+        } else {
+            Vec::new()
+        };
         // Rates count entries: the number of messages of an entry is not known here.
-        let acked = targets.len() as u64;
+        let acked = request.targets.len() as u64;
+        let mut answer = subscription.cursor.acknowledge(request);
         subscription.acked.add(acked, 0, now);
         subscription.seen.acked = wall;
         if let Some(consumer) = subscription.consumers.get_mut(&address.key) {
@@ -74,7 +78,7 @@ impl TopicTask {
             consumer.seen.acked = wall;
         }
         if shared {
-            let entries = settled(subscription, &targets);
+            let entries = settled(subscription, positions);
             let event = Event::Acked { consumer: address.key, entries };
             self.drive(&address.subscription, event);
         }
@@ -182,12 +186,10 @@ impl TopicTask {
 }
 
 /// What is open of the acknowledged entries now.
-fn settled(subscription: &Subscription, targets: &[AckTarget]) -> Vec<(Position, u32)> {
-    targets
-        .iter()
-        .map(|target| {
-            let state = subscription.cursor.entry_state(target.position);
-            (target.position, Subscription::remaining(&state, u32::MAX))
-        })
-        .collect()
+fn settled(subscription: &Subscription, positions: Vec<Position>) -> Vec<(Position, u32)> {
+    let open = |position| {
+        let state = subscription.cursor.entry_state(position);
+        (position, Subscription::remaining(&state, u32::MAX))
+    };
+    positions.into_iter().map(open).collect()
 }

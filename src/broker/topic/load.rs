@@ -14,6 +14,7 @@ use crate::broker::managed_ledger::{
 use crate::broker::messages::{InitialPosition, SubscriptionType};
 use crate::broker::subscription::Subscription;
 use crate::domain::TopicName;
+use crate::reached;
 use crate::runtime::{MailboxSender, mailbox};
 
 /// Commands waiting for a topic's task before callers wait or acknowledgements are refused.
@@ -48,24 +49,14 @@ pub(in crate::broker) async fn load(
     let events = Arc::new(Events(sender.clone()));
     let full_name = name.to_string();
     let ledger = ManagedLedger::open(environment.clone(), &full_name, create, events).await?;
-    let now = environment.runtime.clock.now();
-    let mut subscriptions = BTreeMap::new();
-    for (number, cursor_name) in (0..).zip(ledger.cursor_names()) {
-        // It exists, so the initial position does not matter. Its type is told by the first consumer.
-        let cursor =
-            ledger.open_cursor(&cursor_name, InitialPosition::Earliest, Vec::new()).await?;
-        let name: Arc<str> = cursor_name.into();
-        let subscription = Subscription::new(
-            Arc::clone(&name),
-            number,
-            SubscriptionType::Exclusive,
-            cursor,
-            ledger.last_confirmed(),
-            environment.config.unacked_per_consumer_max,
-            now,
-        );
-        subscriptions.insert(name, subscription);
-    }
+    let subscriptions = match open_subscriptions(environment, &ledger).await {
+        Ok(subscriptions) => subscriptions,
+        Err(error) => {
+            reached!("topic: a stored cursor could not be opened");
+            ledger.close().await;
+            return Err(error);
+        }
+    };
     let shared = Arc::new(TopicShared {
         name: name.clone(),
         mailbox: sender,
@@ -79,4 +70,29 @@ pub(in crate::broker) async fn load(
     let task = TopicTask::new(shared, environment, ledger, names, subscriptions, on_end);
     environment.runtime.tasks.spawn("topic", task.run(receiver));
     Ok(topic)
+}
+
+/// The stored subscriptions, without consumers.
+async fn open_subscriptions(
+    environment: &ManagedLedgerEnvironment,
+    ledger: &ManagedLedger,
+) -> Result<BTreeMap<Arc<str>, Subscription>, LoadError> {
+    let now = environment.runtime.clock.now();
+    let mut subscriptions = BTreeMap::new();
+    for (number, name) in (0..).zip(ledger.cursor_names()) {
+        // It exists, so the initial position does not matter. Its type is told by the first consumer.
+        let cursor = ledger.open_cursor(&name, InitialPosition::Earliest, Vec::new()).await?;
+        let name: Arc<str> = name.into();
+        let subscription = Subscription::new(
+            Arc::clone(&name),
+            number,
+            SubscriptionType::Exclusive,
+            cursor,
+            ledger.last_confirmed(),
+            environment.config.unacked_per_consumer_max,
+            now,
+        );
+        subscriptions.insert(name, subscription);
+    }
+    Ok(subscriptions)
 }
