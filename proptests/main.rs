@@ -8,6 +8,7 @@ mod both_conformance;
 mod clock_conformance;
 mod cursor_model;
 mod disk_conformance;
+mod dispatch_model;
 mod index_conformance;
 mod journal_model;
 mod ledger_world;

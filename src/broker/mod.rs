@@ -3,12 +3,21 @@
 
 /// Cursors: how far a subscription has got.
 pub mod cursor;
+/// Who gets which entry when.
+pub mod dispatch;
 mod entry_header;
 /// A topic as a chain of ledgers.
 pub mod managed_ledger;
 mod messages;
+mod meter;
+mod ownership;
+mod partitions;
 mod service;
 mod stats;
+mod subscription;
+#[cfg(test)]
+mod tests;
+mod topic;
 
 pub use entry_header::{EntryHeader, EntryHeaderError};
 pub use messages::{

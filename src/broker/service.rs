@@ -3,17 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
-use super::messages::{
-    AckError, AckRequest, ConnectionFacts, ConsumerSink, LastMessage, ProducerSink, Publish,
-    SeekTarget, SubscribeOptions,
-};
-use super::{ConsumerStats, TopicStats};
-use crate::domain::{NamespaceName, Position, TopicName};
+use super::managed_ledger::{ManagedLedgerEnvironment, TailCache};
+use super::messages::ConnectionFacts;
+use super::ownership::OwnedTopics;
+use super::partitions::{PARTITIONS_MAX, Partitions};
+use crate::domain::{Domain, NamespaceName, TopicName};
 use crate::ledger::{LedgerClient, Quorum};
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, MetadataError};
 use crate::runtime::Runtime;
+
+pub use super::topic::{Consumer, Producer, Topic};
+
+/// Prefix of topics' records in metadata; the full name follows.
+const TOPICS_PREFIX: &str = "/topics/";
+/// Records asked for at once when topics are listed.
+const LIST_PAGE: usize = 500;
 
 /// Limits and defaults of a broker.
 #[derive(Clone, Debug)]
@@ -123,194 +127,185 @@ pub struct ProducerOptions {
 /// A running broker. Cheap to clone.
 #[derive(Clone)]
 pub struct Broker {
-    #[expect(dead_code, reason = "stub until its first commit")]
-    inner: Arc<()>,
+    owned: Arc<OwnedTopics>,
+    partitions: Partitions,
+    metadata: Metadata,
 }
 
 impl Broker {
     /// A broker over metadata and ledgers.
     pub fn new(
-        _runtime: Runtime,
-        _metadata: Metadata,
-        _ledgers: LedgerClient,
-        _config: BrokerConfig,
+        runtime: Runtime,
+        metadata: Metadata,
+        ledgers: LedgerClient,
+        config: BrokerConfig,
     ) -> Self {
-        unimplemented!()
+        let cache = Arc::new(TailCache::new(config.tail_cache_bytes));
+        let environment = ManagedLedgerEnvironment {
+            runtime,
+            metadata: Arc::clone(&metadata),
+            ledgers,
+            config,
+            cache,
+        };
+        Self {
+            owned: OwnedTopics::new(environment),
+            partitions: Partitions::new(Arc::clone(&metadata)),
+            metadata,
+        }
     }
 
     /// The topic, loaded (and with `create`, created) if need be.
-    pub async fn topic(&self, _name: &TopicName, _create: bool) -> Result<Topic, BrokerError> {
-        unimplemented!()
+    pub async fn topic(&self, name: &TopicName, create: bool) -> Result<Topic, BrokerError> {
+        check_persistent(name)?;
+        if let Some(topic) = self.owned.get(name)? {
+            return Ok(topic);
+        }
+        if create {
+            self.check_partitioning(name).await?;
+        }
+        self.owned.load(name, create).await
+    }
+
+    /// A partitioned topic itself holds nothing, and it has no partition beyond its count.
+    async fn check_partitioning(&self, name: &TopicName) -> Result<(), BrokerError> {
+        let count = self.partitions.count(&name.partitioned()).await?;
+        match (name.partition(), count) {
+            (None, Some(count)) => Err(BrokerError::NotAllowed(format!(
+                "{name} is partitioned: use one of its {count} partitions"
+            ))),
+            (Some(index), Some(count)) if index >= count => {
+                Err(BrokerError::TopicNotFound(name.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn exists(&self, name: &TopicName) -> Result<bool, BrokerError> {
+        let record = self.metadata.get(&format!("{TOPICS_PREFIX}{name}")).await;
+        Ok(record?.is_some())
     }
 
     /// Number of partitions; 0 for a topic that is not partitioned. With `create` a missing topic counts
     /// as 0, else it is `TopicNotFound`.
-    pub async fn partitions(&self, _name: &TopicName, _create: bool) -> Result<u32, BrokerError> {
-        unimplemented!()
+    pub async fn partitions(&self, name: &TopicName, create: bool) -> Result<u32, BrokerError> {
+        check_persistent(name)?;
+        if let Some(count) = self.partitions.count(name).await? {
+            return Ok(count);
+        }
+        if create || self.exists(name).await? {
+            return Ok(0);
+        }
+        Err(BrokerError::TopicNotFound(name.clone()))
     }
 
-    /// Creates a partitioned topic and its partitions.
+    /// Creates a partitioned topic and its partitions. If this fails half way the record stays, and
+    /// partitions are created on first use.
     pub async fn create_partitioned(
         &self,
-        _name: &TopicName,
-        _count: u32,
+        name: &TopicName,
+        count: u32,
     ) -> Result<(), BrokerError> {
-        unimplemented!()
+        check_persistent(name)?;
+        if count == 0 || count > PARTITIONS_MAX {
+            return Err(BrokerError::Invalid(format!(
+                "a topic has 1 to {PARTITIONS_MAX} partitions"
+            )));
+        }
+        if name.partition().is_some() {
+            return Err(BrokerError::Invalid(format!("{name} is the name of a partition")));
+        }
+        if self.exists(name).await? {
+            return Err(BrokerError::TopicExists(name.clone()));
+        }
+        self.partitions.create(name, count).await?;
+        for index in 0..count {
+            self.owned.load(&name.with_partition(index), true).await?;
+        }
+        Ok(())
     }
 
     /// Creates a topic that is not partitioned.
-    pub async fn create_topic(&self, _name: &TopicName) -> Result<(), BrokerError> {
-        unimplemented!()
+    pub async fn create_topic(&self, name: &TopicName) -> Result<(), BrokerError> {
+        check_persistent(name)?;
+        self.check_partitioning(name).await.map_err(|error| match error {
+            BrokerError::NotAllowed(_) => BrokerError::TopicExists(name.clone()),
+            other => other,
+        })?;
+        if self.exists(name).await? {
+            return Err(BrokerError::TopicExists(name.clone()));
+        }
+        self.owned.load(name, true).await.map(drop)
     }
 
     /// Deletes a topic, or a partitioned topic with its partitions. Without `force` refuses while it has
     /// producers or subscriptions.
-    pub async fn delete_topic(&self, _name: &TopicName, _force: bool) -> Result<(), BrokerError> {
-        unimplemented!()
+    pub async fn delete_topic(&self, name: &TopicName, force: bool) -> Result<(), BrokerError> {
+        check_persistent(name)?;
+        let Some(count) = self.partitions.count(name).await? else {
+            return self.topic(name, false).await?.delete(force).await;
+        };
+        // All are asked before the first is deleted; the record goes first, so that lookups stop.
+        let mut partitions = Vec::new();
+        for index in 0..count {
+            match self.topic(&name.with_partition(index), false).await {
+                Ok(partition) => {
+                    partition.check_unused(force).await?;
+                    partitions.push(partition);
+                }
+                Err(BrokerError::TopicNotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.partitions.delete(name).await?;
+        for partition in partitions {
+            partition.delete(force).await?;
+        }
+        Ok(())
     }
 
     /// Every topic of a namespace by its full name, partitions included, in name order.
-    pub async fn topics(&self, _namespace: &NamespaceName) -> Result<Vec<TopicName>, BrokerError> {
-        unimplemented!()
+    pub async fn topics(&self, namespace: &NamespaceName) -> Result<Vec<TopicName>, BrokerError> {
+        let prefix = format!("{TOPICS_PREFIX}{}://{namespace}/", Domain::Persistent.as_str());
+        let mut names = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let page = self.metadata.list(&prefix, after.as_deref(), LIST_PAGE).await?;
+            let last = page.last().map(|(key, _)| key.clone());
+            let full = page.len() == LIST_PAGE;
+            let keys = page.iter().filter_map(|(key, _)| key.strip_prefix(TOPICS_PREFIX));
+            // A key that is no topic name was not written by a broker.
+            names.extend(keys.filter_map(|key| TopicName::parse(key).ok()));
+            if !full {
+                names.sort();
+                return Ok(names);
+            }
+            after = last;
+        }
     }
 
     /// Topics loaded here now.
     pub fn loaded_topics(&self) -> Vec<Topic> {
-        unimplemented!()
+        self.owned.loaded()
     }
 
-    /// Closes every topic in order; clients are told to look up again.
+    /// Closes every topic in order; clients are told to look up again. Nothing is loaded any more.
     pub async fn stop(&self) {
-        unimplemented!()
+        self.owned.stop().await;
     }
 }
 
-/// A loaded topic. Cheap to clone.
-#[derive(Clone)]
-pub struct Topic {
-    #[expect(dead_code, reason = "stub until its first commit")]
-    inner: Arc<()>,
-}
-
-impl Topic {
-    /// Its name.
-    pub fn name(&self) -> &TopicName {
-        unimplemented!()
-    }
-
-    /// Adds a producer.
-    pub async fn add_producer(
-        &self,
-        _options: ProducerOptions,
-        _sink: Arc<dyn ProducerSink>,
-    ) -> Result<Producer, BrokerError> {
-        unimplemented!()
-    }
-
-    /// Adds a consumer; creates the subscription if it is new.
-    pub async fn subscribe(
-        &self,
-        _options: SubscribeOptions,
-        _sink: Arc<dyn ConsumerSink>,
-    ) -> Result<Consumer, BrokerError> {
-        unimplemented!()
-    }
-
-    /// Names of its subscriptions.
-    pub async fn subscriptions(&self) -> Result<Vec<String>, BrokerError> {
-        unimplemented!()
-    }
-
-    /// Deletes a subscription; without `force` refuses while it has consumers.
-    pub async fn delete_subscription(&self, _name: &str, _force: bool) -> Result<(), BrokerError> {
-        unimplemented!()
-    }
-
-    /// What it tells about itself.
-    pub async fn stats(&self) -> TopicStats {
-        unimplemented!()
-    }
-
-    /// Closes the topic here: clients look up again and it is loaded anew.
-    pub async fn unload(&self) {
-        unimplemented!()
+fn check_persistent(name: &TopicName) -> Result<(), BrokerError> {
+    match name.domain() {
+        Domain::Persistent => Ok(()),
+        Domain::NonPersistent => {
+            Err(BrokerError::NotAllowed("non-persistent topics come later".to_owned()))
+        }
     }
 }
 
-/// A connected producer.
-#[derive(Clone)]
-pub struct Producer {
-    #[expect(dead_code, reason = "stub until its first commit")]
-    inner: Arc<()>,
-}
-
-impl Producer {
-    /// Its name, given or made.
-    pub fn name(&self) -> &str {
-        unimplemented!()
-    }
-
-    /// Publishes entries in order; never blocks. Every one gets its outcome at the sink, in order.
-    pub fn publish(&self, _entries: Vec<Publish>) {
-        unimplemented!()
-    }
-
-    /// Closes it; outcomes of what is pending still come first.
-    pub async fn close(&self) {
-        unimplemented!()
-    }
-}
-
-/// A connected consumer.
-#[derive(Clone)]
-pub struct Consumer {
-    #[expect(dead_code, reason = "stub until its first commit")]
-    inner: Arc<()>,
-}
-
-impl Consumer {
-    /// Allows this many more messages.
-    pub fn flow(&self, _permits: u32) {
-        unimplemented!()
-    }
-
-    /// The sink has room again.
-    pub fn resume(&self) {
-        unimplemented!()
-    }
-
-    /// Acknowledges. The answer comes when it is durable; dropping the receiver is fine.
-    pub fn acknowledge(&self, _request: AckRequest) -> oneshot::Receiver<Result<(), AckError>> {
-        unimplemented!()
-    }
-
-    /// Asks for entries again: these, or everything unacknowledged of this consumer.
-    pub fn redeliver(&self, _positions: Option<Vec<Position>>, _consumer_epoch: Option<u64>) {
-        unimplemented!()
-    }
-
-    /// Its figures.
-    pub async fn stats(&self) -> ConsumerStats {
-        unimplemented!()
-    }
-
-    /// Moves the subscription. All its consumers are closed with `Seek` first.
-    pub async fn seek(&self, _target: SeekTarget) -> Result<(), BrokerError> {
-        unimplemented!()
-    }
-
-    /// The topic's end.
-    pub async fn last_message(&self) -> Result<LastMessage, BrokerError> {
-        unimplemented!()
-    }
-
-    /// Deletes the subscription; refused while other consumers are connected, unless `force`.
-    pub async fn unsubscribe(&self, _force: bool) -> Result<(), BrokerError> {
-        unimplemented!()
-    }
-
-    /// Closes it; what it holds unacknowledged goes to others.
-    pub async fn close(&self) {
-        unimplemented!()
+impl From<MetadataError> for BrokerError {
+    fn from(error: MetadataError) -> Self {
+        Self::Metadata(error.to_string())
     }
 }
