@@ -37,7 +37,7 @@ pub(super) enum ConsumerEvent {
 
 type Event = (u64, ConsumerEvent);
 
-/// An open consumer.
+/// An open consumer; closed by [`Consumer::close`] or when dropped.
 pub struct Consumer {
     client: PulsarClient,
     topic: TopicName,
@@ -56,6 +56,17 @@ pub struct Consumer {
     last: Option<MessageId>,
     is_active: Option<bool>,
     lost: bool,
+    /// The broker knows of no consumer of ours any more.
+    closed: bool,
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        if !self.closed {
+            self.connection.forget_consumer(self.consumer_id);
+            self.close_unanswered();
+        }
+    }
 }
 
 impl Consumer {
@@ -85,8 +96,10 @@ impl Consumer {
             last: None,
             is_active: None,
             lost: false,
+            closed: true,
         };
         consumer.subscribe().await?;
+        consumer.closed = false;
         Ok(consumer)
     }
 
@@ -100,11 +113,7 @@ impl Consumer {
                 connection.forget_consumer(self.consumer_id);
                 if matches!(other, Err(ClientError::Elapsed { .. })) {
                     // The broker may open it yet: it should not keep it.
-                    connection.push_command(&Command::CloseConsumer(proto::CommandCloseConsumer {
-                        consumer_id: self.consumer_id,
-                        request_id: UNANSWERED,
-                        ..Default::default()
-                    }));
+                    self.close_unanswered();
                 }
                 return Err(match other {
                     Ok(command) => unexpected(&command),
@@ -116,6 +125,14 @@ impl Consumer {
         self.used = 0;
         self.give_permits(self.options.receiver_queue.max(1));
         Ok(())
+    }
+
+    fn close_unanswered(&self) {
+        self.connection.push_command(&Command::CloseConsumer(proto::CommandCloseConsumer {
+            consumer_id: self.consumer_id,
+            request_id: UNANSWERED,
+            ..Default::default()
+        }));
     }
 
     fn subscribe_command(&self, request_id: u64) -> Command {
@@ -421,7 +438,7 @@ impl Consumer {
     }
 
     /// Deletes the subscription and closes.
-    pub async fn unsubscribe(self, force: bool) -> Result<(), ClientError> {
+    pub async fn unsubscribe(mut self, force: bool) -> Result<(), ClientError> {
         let consumer_id = self.consumer_id;
         let answer = self
             .connection
@@ -434,6 +451,7 @@ impl Consumer {
             })
             .await?;
         self.connection.forget_consumer(consumer_id);
+        self.closed = true;
         match answer {
             Command::Success(_) => Ok(()),
             other => Err(unexpected(&other)),
@@ -441,7 +459,8 @@ impl Consumer {
     }
 
     /// Closes it; what it holds goes to others.
-    pub async fn close(self) {
+    pub async fn close(mut self) {
+        self.closed = true;
         self.connection.forget_consumer(self.consumer_id);
         self.close_at_broker().await;
     }

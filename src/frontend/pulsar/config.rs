@@ -50,7 +50,7 @@ impl PulsarConfig {
             producers_max: 10_000,
             consumers_max: 10_000,
             requests_max: 256,
-            publishes_max: 10_000,
+            publishes_max: 4_000,
             publish_bytes_max: 64 * 1024 * 1024,
             outbound_bytes_max: 4 * 1024 * 1024,
             name_bytes_max: 1024,

@@ -55,7 +55,7 @@ pub(in crate::frontend::pulsar) struct HandleTable<T> {
 }
 
 impl<T: Clone> HandleTable<T> {
-    fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self { slots: BTreeMap::new(), next_generation: 0, limit, ended: false }
     }
 

@@ -193,3 +193,6 @@ impl Connection {
         self.stop.trigger();
     }
 }
+
+#[cfg(test)]
+mod tests;
