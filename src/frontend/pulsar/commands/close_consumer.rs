@@ -14,6 +14,8 @@ pub(super) async fn handle(
         connection.outbox.success(request_id);
         return Ok(());
     };
+    // Told of a close by the broker, it would take it for that of a new consumer of the same id.
+    open.sink.silence();
     let closing = Arc::clone(connection);
     connection
         .spawn_request("pulsar-close-consumer", async move {

@@ -17,6 +17,7 @@ pub(super) async fn handle(
         connection.outbox.success(request_id);
         return Ok(());
     };
+    open.sink.leave();
     let closing = Arc::clone(connection);
     connection
         .spawn_request("pulsar-close-producer", async move {

@@ -86,6 +86,12 @@ impl PublishSink {
         true
     }
 
+    /// The client closes the producer itself: it is not told of the broker's close any more, which it would
+    /// take for the close of a new producer of the same id. Receipts of what is pending still come.
+    pub(in crate::frontend::pulsar) fn leave(&self) {
+        self.state().announced = false;
+    }
+
     /// Notes a send before it is given to the broker. False if the producer is closed: the send is dropped,
     /// the client sends it again on its next connection.
     pub(in crate::frontend::pulsar) fn register(

@@ -125,6 +125,16 @@ async fn a_moved_topic_is_told_by_closing_the_producer() {
     assert!(!world.sink.announce(&Command::Pong(proto::CommandPong {})));
 }
 
+#[tokio::test]
+async fn a_client_that_leaves_gets_its_receipts_and_no_close() {
+    let mut world = world();
+    world.send(0);
+    world.sink.leave();
+    world.sink.published(vec![outcome(0, None)]);
+    world.sink.closed(CloseReason::Replaced);
+    assert_eq!(world.said(), ["receipt 0"]);
+}
+
 #[test]
 fn a_handle_closed_while_it_opens_is_not_opened() {
     let mut table = HandleTable::new(2);
