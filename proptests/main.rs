@@ -1,7 +1,6 @@
 //! One binary of model and codec properties.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
-#[allow(clippy::unwrap_used, reason = "a test: a panic is its failure")]
 
 mod bookie_model;
 mod both_conformance;
@@ -9,6 +8,7 @@ mod clock_conformance;
 mod cursor_model;
 mod disk_conformance;
 mod dispatch_model;
+mod hostile;
 mod index_conformance;
 mod journal_model;
 mod ledger_world;
@@ -16,6 +16,7 @@ mod ledger_writer_model;
 mod managed_ledger_model;
 mod metadata_store_model;
 mod network_conformance;
+mod pulsar_codec;
 mod recovery_model;
 mod remote_bookie_in_simulation;
 mod rpc_in_simulation;

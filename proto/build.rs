@@ -2,7 +2,8 @@
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
-    seawall()
+    seawall()?;
+    pulsar()
 }
 
 /// Our own node-to-node services and metadata's file formats. `bytes` fields become reference-counted
@@ -13,5 +14,12 @@ fn seawall() -> Result<(), Box<dyn std::error::Error>> {
         ["proto/seawall"],
     )?;
     tonic_prost_build::configure().build_transport(false).bytes(".").compile_fds(files)?;
+    Ok(())
+}
+
+/// Pulsar's client protocol: messages only, `bytes` fields as slices of the frame they came in.
+fn pulsar() -> Result<(), Box<dyn std::error::Error>> {
+    let descriptors = protox::compile(["pulsar/PulsarApi.proto"], ["proto"])?;
+    prost_build::Config::new().bytes(["."]).compile_fds(descriptors)?;
     Ok(())
 }

@@ -1,1 +1,4 @@
-//! Placeholder, replaced by the module's first commit.
+//! Translate client protocols to broker calls; decide nothing.
+
+/// Pulsar's binary protocol.
+pub mod pulsar;
