@@ -1,1 +1,4 @@
-//! Placeholder, replaced by the module's first commit.
+//! Translate client protocols to broker calls; decide nothing. No front end names another.
+
+/// HTTP: administration, statistics, metrics, health.
+pub mod admin;
