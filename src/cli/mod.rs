@@ -1,1 +1,96 @@
-//! Placeholder, replaced by the module's first commit.
+//! The words a person types. Arguments, environment, standard output and exit codes are touched here and
+//! nowhere else. Exit codes: 0 good, 1 the thing asked for failed, 2 usage or configuration.
+
+mod configuration;
+mod output;
+mod settings;
+mod standalone;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::telemetry::logs::{self, LogFormat};
+
+/// The thing asked for was done.
+pub const GOOD: u8 = 0;
+/// It was not.
+pub const FAILED: u8 = 1;
+/// The arguments or the configuration are wrong; nothing was tried.
+pub const USAGE: u8 = 2;
+
+/// A distributed log and message broker that speaks Pulsar's protocol.
+///
+/// Examples:
+///   seawall standalone
+///   seawall produce my-topic -m hello -n 10
+///   seawall consume my-topic -s my-sub -n 10 -p Earliest
+#[derive(Debug, Parser)]
+#[command(name = "seawall", version, verbatim_doc_comment, disable_help_subcommand = true)]
+struct Arguments {
+    #[command(flatten)]
+    logs: LogOptions,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Where logs go is the same for every command.
+#[derive(Debug, Args)]
+struct LogOptions {
+    /// What to log to standard error, for example info,seawall::broker=debug.
+    #[arg(long = "log", env = "SEAWALL_LOG", default_value = "warn", global = true)]
+    filter: String,
+    /// How.
+    #[arg(long = "log-format", env = "SEAWALL_LOG_FORMAT", default_value = "text", global = true)]
+    format: LogFormatName,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum LogFormatName {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a whole node in one process: metadata, storage and broker.
+    Standalone(standalone::StandaloneCommand),
+    /// Check or show the configuration.
+    Config(configuration::ConfigCommand),
+}
+
+/// Parses the process's arguments and performs the command; the answer is the exit code.
+pub fn run() -> u8 {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are not mistakes and go to standard output.
+            let code = if error.use_stderr() { USAGE } else { GOOD };
+            // Nobody is left to tell when standard output is gone.
+            let _ = error.print();
+            return code;
+        }
+    };
+    let format = match arguments.logs.format {
+        LogFormatName::Text => LogFormat::Text,
+        LogFormatName::Json => LogFormat::Json,
+    };
+    if let Err(error) = logs::start(&arguments.logs.filter, format) {
+        output::complain(&error);
+        return USAGE;
+    }
+    match arguments.command {
+        Command::Standalone(command) => standalone::standalone(command),
+        Command::Config(command) => configuration::configuration(&command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_table_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}
