@@ -1,6 +1,7 @@
 //! The words a person types. Arguments, environment, standard output and exit codes are touched here and
 //! nowhere else. Exit codes: 0 good, 1 the thing asked for failed, 2 usage or configuration.
 
+mod bench;
 mod configuration;
 mod output;
 mod settings;
@@ -36,10 +37,22 @@ struct Arguments {
 #[derive(Debug, Args)]
 struct LogOptions {
     /// What to log to standard error, for example info,seawall::broker=debug.
-    #[arg(long = "log", env = "SEAWALL_LOG", default_value = "warn", global = true)]
+    #[arg(
+        id = "log_filter",
+        long = "log",
+        env = "SEAWALL_LOG",
+        default_value = "warn",
+        global = true
+    )]
     filter: String,
     /// How.
-    #[arg(long = "log-format", env = "SEAWALL_LOG_FORMAT", default_value = "text", global = true)]
+    #[arg(
+        id = "log_format",
+        long = "log-format",
+        env = "SEAWALL_LOG_FORMAT",
+        default_value = "text",
+        global = true
+    )]
     format: LogFormatName,
 }
 
@@ -53,6 +66,11 @@ enum LogFormatName {
 enum Command {
     /// Run a whole node in one process: metadata, storage and broker.
     Standalone(standalone::StandaloneCommand),
+    /// Measure against a floor in the same run.
+    Bench(bench::BenchCommand),
+    /// The floor server of `bench`.
+    #[command(hide = true)]
+    BenchFloorServer(bench::FloorServerCommand),
     /// Check or show the configuration.
     Config(configuration::ConfigCommand),
 }
@@ -79,6 +97,8 @@ pub fn run() -> u8 {
     }
     match arguments.command {
         Command::Standalone(command) => standalone::standalone(command),
+        Command::Bench(command) => bench::bench(&command),
+        Command::BenchFloorServer(command) => bench::serve_floor(&command),
         Command::Config(command) => configuration::configuration(&command),
     }
 }
@@ -92,5 +112,20 @@ mod tests {
     #[test]
     fn the_command_table_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn usual_command_lines_are_understood() {
+        for line in [
+            "seawall standalone --data /x --pulsar-port 0 --http-port 0 --listen 127.0.0.1",
+            "seawall bench --scenario W1,C4 --rounds 1 -o json",
+            "seawall --log debug config check seawall.toml",
+            "seawall config show",
+        ] {
+            assert!(Arguments::try_parse_from(line.split(' ')).is_ok(), "{line}");
+        }
+        for line in ["seawall", "seawall standalone --pulsar-port 70000", "seawall bench -o xml"] {
+            assert!(Arguments::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
     }
 }
