@@ -42,6 +42,8 @@ pub(super) struct Published {
 }
 
 const WARM_UP: Duration = Duration::from_millis(700);
+/// Room for one read of acknowledgements.
+const READ_BYTES: usize = 32 * 1024;
 /// Beyond its own length a run may take this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -126,6 +128,8 @@ async fn connection(
                 in_flight += 1;
             }
         }
+        // Takes the buffer's start back once all in it was read.
+        input.reserve(READ_BYTES);
         tokio::select! {
             biased;
             read = reader.read_buf(&mut input) => {

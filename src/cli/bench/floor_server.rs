@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use clap::Args;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::OwnedWriteHalf;
@@ -28,7 +28,7 @@ pub(in crate::cli) struct FloorServerCommand {
 /// What waits for the commit thread.
 #[derive(Default)]
 struct Gathered {
-    records: Vec<BytesMut>,
+    records: Vec<u8>,
     answers: Vec<(Arc<Outbox>, u64, u64)>,
 }
 
@@ -101,23 +101,21 @@ fn serve_in(data: &Path) -> Result<(), BenchError> {
 
 /// Appends, syncs, acknowledges, for ever: a group is whatever came during the sync before.
 fn commit(shared: &Shared, mut file: File) -> std::io::Result<()> {
-    let mut group = Vec::new();
+    // Two buffers change places, so that none is allocated while serving.
+    let mut group = Gathered::default();
     loop {
-        let gathered = {
+        group.records.clear();
+        {
             let mut gathered = lock(&shared.gathered);
             while gathered.records.is_empty() {
                 gathered =
                     shared.arrived.wait(gathered).unwrap_or_else(|poisoned| poisoned.into_inner());
             }
-            std::mem::take(&mut *gathered)
-        };
-        group.clear();
-        for records in &gathered.records {
-            group.extend_from_slice(records);
+            std::mem::swap(&mut *gathered, &mut group);
         }
-        file.write_all(&group)?;
+        file.write_all(&group.records)?;
         file.sync_data()?;
-        for (outbox, first, count) in gathered.answers {
+        for (outbox, first, count) in group.answers.drain(..) {
             let mut pending = lock(&outbox.pending);
             for number in first..first + count {
                 pending.acknowledgements.put_u64(number);
@@ -127,9 +125,9 @@ fn commit(shared: &Shared, mut file: File) -> std::io::Result<()> {
         }
         let subscribers = lock(&shared.subscribers);
         if !subscribers.is_empty() {
-            let records: Vec<Bytes> = gathered.records.into_iter().map(BytesMut::freeze).collect();
+            let records = Bytes::copy_from_slice(&group.records);
             for outbox in subscribers.iter() {
-                lock(&outbox.pending).records.extend(records.iter().cloned());
+                lock(&outbox.pending).records.push(records.clone());
                 outbox.filled.notify_one();
             }
         }
@@ -159,16 +157,17 @@ async fn connection(shared: Arc<Shared>, mut stream: TcpStream) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        let Some(received) = floor_wire::receive(&mut input) else { return };
+        let Some(received) = floor_wire::receive(&input) else { return };
         if received.numbers.is_empty() {
             continue;
         }
         let mut gathered = lock(&shared.gathered);
-        gathered.records.push(received.records);
+        gathered.records.extend_from_slice(input.get(..received.length).unwrap_or_default());
         for (first, count) in received.numbers {
             gathered.answers.push((Arc::clone(&outbox), first, count));
         }
         drop(gathered);
+        input.advance(received.length);
         shared.arrived.notify_one();
     }
 }

@@ -67,14 +67,14 @@ fn whole_record(input: &[u8]) -> Option<usize> {
 
 /// What the server got from one read.
 pub(super) struct Received {
-    /// Whole records, as they go to the file.
-    pub(super) records: BytesMut,
+    /// Bytes of whole records, as they go to the file.
+    pub(super) length: usize,
     /// Their numbers, as ranges: first, count.
     pub(super) numbers: Vec<(u64, u64)>,
 }
 
-/// Checks and takes every whole record on the server's side; `None` for a damaged one.
-pub(super) fn receive(input: &mut BytesMut) -> Option<Received> {
+/// Checks every whole record on the server's side; `None` for a damaged one.
+pub(super) fn receive(input: &[u8]) -> Option<Received> {
     let mut end = 0;
     let mut numbers: Vec<(u64, u64)> = Vec::new();
     while let Some(rest) = input.get(end..)
@@ -95,7 +95,7 @@ pub(super) fn receive(input: &mut BytesMut) -> Option<Received> {
         }
         end += length + 4;
     }
-    Some(Received { records: input.split_to(end), numbers })
+    Some(Received { length: end, numbers })
 }
 
 #[cfg(test)]
@@ -110,13 +110,13 @@ mod tests {
         encoder.frame(8, Some(43), &mut bytes);
         let whole = bytes.clone();
         bytes.truncate(whole.len() - 1);
-        let received = receive(&mut bytes).unwrap();
+        let received = receive(&bytes).unwrap();
         assert_eq!(received.numbers, [(7, 1)], "the second is not whole yet");
         let mut stamps = Vec::new();
         read_records(&mut whole.clone(), &mut |stamp| stamps.push(stamp));
         assert_eq!(stamps, [42, 43]);
         let mut damaged = whole;
         damaged[20] ^= 1;
-        assert!(receive(&mut damaged).is_none());
+        assert!(receive(&damaged).is_none());
     }
 }

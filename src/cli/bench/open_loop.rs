@@ -40,6 +40,8 @@ pub(super) struct Flowed {
 }
 
 const WARM_UP: Duration = Duration::from_secs(1);
+/// Room for one read of acknowledgements.
+const READ_BYTES: usize = 32 * 1024;
 /// For what is still on its way when publishing ends.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Unacknowledged messages of one connection; at the bound it waits, and its messages age.
@@ -207,6 +209,8 @@ async fn connection(
                 next += 1;
             }
         }
+        // Takes the buffer's start back once all in it was read.
+        input.reserve(READ_BYTES);
         tokio::select! {
             biased;
             read = reader.read_buf(&mut input) => {
