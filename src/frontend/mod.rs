@@ -2,3 +2,5 @@
 
 /// HTTP: administration, statistics, metrics, health.
 pub mod admin;
+/// Pulsar's binary protocol.
+pub mod pulsar;
