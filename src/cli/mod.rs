@@ -2,8 +2,11 @@
 //! nowhere else. Exit codes: 0 good, 1 the thing asked for failed, 2 usage or configuration.
 
 mod bench;
+mod client_options;
 mod configuration;
+mod consume;
 mod output;
+mod produce;
 mod settings;
 mod standalone;
 
@@ -66,6 +69,10 @@ enum LogFormatName {
 enum Command {
     /// Run a whole node in one process: metadata, storage and broker.
     Standalone(standalone::StandaloneCommand),
+    /// Publish messages.
+    Produce(produce::ProduceCommand),
+    /// Receive, print and acknowledge messages.
+    Consume(consume::ConsumeCommand),
     /// Measure against a floor in the same run.
     Bench(bench::BenchCommand),
     /// The floor server of `bench`.
@@ -97,6 +104,8 @@ pub fn run() -> u8 {
     }
     match arguments.command {
         Command::Standalone(command) => standalone::standalone(command),
+        Command::Produce(command) => produce::produce(&command),
+        Command::Consume(command) => consume::consume(&command),
         Command::Bench(command) => bench::bench(&command),
         Command::BenchFloorServer(command) => bench::serve_floor(&command),
         Command::Config(command) => configuration::configuration(&command),
@@ -121,10 +130,20 @@ mod tests {
             "seawall bench --scenario W1,C4 --rounds 1 -o json",
             "seawall --log debug config check seawall.toml",
             "seawall config show",
+            "seawall produce t -m a,b -n 3 -k key -p a=b -p c=d -r 10 --compression lz4",
+            "seawall produce t -f a.bin -f b.bin --url pulsar://other:6650 -o json",
+            "seawall consume t -s sub -n 0 -t key_shared -p earliest --timeout 5s --no-ack",
         ] {
             assert!(Arguments::try_parse_from(line.split(' ')).is_ok(), "{line}");
         }
-        for line in ["seawall", "seawall standalone --pulsar-port 70000", "seawall bench -o xml"] {
+        for line in [
+            "seawall",
+            "seawall standalone --pulsar-port 70000",
+            "seawall bench -o xml",
+            "seawall produce t -p no-equals-sign",
+            "seawall consume t",
+            "seawall consume t -s sub -t Some",
+        ] {
             assert!(Arguments::try_parse_from(line.split(' ')).is_err(), "{line}");
         }
     }
