@@ -1,8 +1,28 @@
 //! Stores entries of ledgers it does not understand. What a bookie promises once it says "added": the
-//! entries are on synced storage and survive any crash that leaves its disks whole.
+//! entries are on synced storage and survive any crash that leaves its disks whole. What is on disk, and why
+//! in that order, is told in `docs/internals/data_files.md`.
 
+mod add;
 mod config;
+mod cookie;
+mod fence;
+mod garbage;
+/// What is in a bookie's files, for the command line.
+pub mod inspect;
+mod journal;
+mod keeper;
+mod ledger_state;
+mod read;
+mod record;
+mod scrub;
 mod service;
+mod shared;
+mod start;
+mod storage;
+mod write_cache;
+
+#[cfg(test)]
+mod tests;
 
 pub use config::BookieConfig;
 pub use service::{Bookie, BookieStartError, BookieStats, LedgerDirectory, LedgerPresence};

@@ -1,15 +1,22 @@
 //! The bookie as its callers see it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
+use tokio::sync::oneshot;
 
 use super::BookieConfig;
+use super::journal::JournalItem;
+use super::keeper::KeeperCommand;
+use super::ledger_state::FenceState;
+use super::shared::{Shared, Space};
 use crate::domain::{
     AddBatch, AddSink, BookieId, CreatorToken, Entry, EntryId, LastAddConfirmed, LedgerId,
     ReadError, ReadRequest,
 };
-use crate::runtime::{DiskError, Runtime};
+use crate::mutant;
+use crate::runtime::{DiskError, MailboxSender, Runtime};
 
 /// What metadata says about one ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,69 +78,155 @@ pub struct BookieStats {
 /// A running bookie. Cheap to clone; stops when told to, or with its node.
 #[derive(Clone)]
 pub struct Bookie {
-    #[expect(dead_code, reason = "stub until its first commit")]
-    inner: Arc<()>,
+    pub(super) shared: Arc<Shared>,
+    keeper: MailboxSender<KeeperCommand>,
 }
 
 impl Bookie {
     /// Checks cookies, replays the journal, opens or rebuilds the index. A first start on empty folders
-    /// draws a new incarnation id and stamps it on each folder. `expected` is the identity metadata holds
-    /// for this data folder's address, if any.
+    /// draws a new incarnation id and stamps it on each folder; see [`Bookie::is_fresh`].
     pub async fn start(
-        _runtime: Runtime,
-        _config: BookieConfig,
-        _directory: Arc<dyn LedgerDirectory>,
+        runtime: Runtime,
+        config: BookieConfig,
+        directory: Arc<dyn LedgerDirectory>,
     ) -> Result<Self, BookieStartError> {
-        unimplemented!()
+        let (shared, keeper) = Box::pin(super::start::start(runtime, config, directory)).await?;
+        Ok(Self { shared, keeper })
     }
 
     /// This incarnation.
     pub fn id(&self) -> BookieId {
-        unimplemented!()
+        self.shared.id
     }
 
-    /// Stores entries; see `ledger::BookieClient::add`.
-    pub fn add(&self, _batch: AddBatch, _sink: Arc<dyn AddSink>) {
-        unimplemented!()
+    /// True if the folders were empty and were stamped in this start. If metadata already holds a cookie for
+    /// this address, the disks were lost, and the node must not register this bookie in the old name.
+    pub fn is_fresh(&self) -> bool {
+        self.shared.fresh
+    }
+
+    /// Stores entries; see `ledger::BookieClient::add`. The answer can come before this returns.
+    pub fn add(&self, batch: AddBatch, sink: Arc<dyn AddSink>) {
+        super::add::add(&self.shared, batch, sink);
     }
 
     /// Reads a run of entries; see `ledger::BookieClient::read`.
-    pub async fn read(&self, _request: ReadRequest) -> Result<Vec<Entry>, ReadError> {
-        unimplemented!()
+    pub async fn read(&self, request: ReadRequest) -> Result<Vec<Entry>, ReadError> {
+        let shared = &self.shared;
+        let known =
+            super::fence::find_ledger(shared, request.ledger, request.creator, request.fence)?;
+        let Some(ledger) = known else { return Err(ReadError::Absent) };
+        if request.fence {
+            if mutant!("S26") {
+                let entries = super::read::read(shared, &ledger, &request).await;
+                if matches!(entries, Err(ReadError::Absent)) {
+                    drop(super::fence::begin(shared, &ledger));
+                    return entries;
+                }
+            }
+            super::fence::fence(shared, &ledger).await?;
+        }
+        super::read::read(shared, &ledger, &request).await
     }
 
     /// What is known of a ledger's end, after fencing it durably if asked.
     pub async fn last_add_confirmed(
         &self,
-        _ledger: LedgerId,
-        _creator: CreatorToken,
-        _fence: bool,
+        ledger: LedgerId,
+        creator: CreatorToken,
+        fence: bool,
     ) -> Result<LastAddConfirmed, ReadError> {
-        unimplemented!()
+        let known = super::fence::find_ledger(&self.shared, ledger, creator, fence)?;
+        let Some(state) = known else {
+            return Ok(LastAddConfirmed {
+                last_add_confirmed: EntryId::NONE,
+                last_entry: EntryId::NONE,
+                fenced: false,
+            });
+        };
+        if fence {
+            super::fence::fence(&self.shared, &state).await?;
+        }
+        let facts = *state.facts();
+        if facts.limbo {
+            let detail = "entries may have been lost to damage".to_owned();
+            return Err(ReadError::Unknown(detail));
+        }
+        Ok(LastAddConfirmed {
+            last_add_confirmed: facts.last_add_confirmed,
+            last_entry: facts.last_entry,
+            fenced: facts.fence == FenceState::Durable,
+        })
     }
 
-    /// Takes a hint about last add confirmed.
+    /// Takes a hint about last add confirmed. Kept in memory until the next checkpoint; a hint for a ledger
+    /// never seen here, or fenced, is dropped.
     pub async fn tell_last_add_confirmed(
         &self,
-        _ledger: LedgerId,
-        _creator: CreatorToken,
-        _last_add_confirmed: EntryId,
+        ledger: LedgerId,
+        creator: CreatorToken,
+        last_add_confirmed: EntryId,
     ) -> Result<(), ReadError> {
-        unimplemented!()
+        let known = super::fence::find_ledger(&self.shared, ledger, creator, false)?;
+        if let Some(state) = known {
+            let mut facts = state.facts();
+            if facts.fence == FenceState::Open {
+                facts.last_add_confirmed = facts.last_add_confirmed.max(last_add_confirmed);
+            }
+        }
+        Ok(())
     }
 
     /// Figures since start.
     pub fn stats(&self) -> BookieStats {
-        unimplemented!()
+        let counters = &self.shared.counters;
+        BookieStats {
+            entries_added: counters.entries_added.load(Ordering::Relaxed),
+            bytes_added: counters.bytes_added.load(Ordering::Relaxed),
+            journal_syncs: counters.journal_syncs.load(Ordering::Relaxed),
+            journal_bytes: counters.journal_bytes.load(Ordering::Relaxed),
+            entry_log_bytes: counters.entry_log_bytes.load(Ordering::Relaxed),
+            read_only: self.shared.space() != Space::Enough,
+            poisoned: self.shared.poison.reason(),
+            corrupt_found: counters.corrupt_found.load(Ordering::Relaxed),
+        }
     }
 
     /// Completes when the journal is poisoned (never otherwise).
     pub async fn poisoned(&self) -> String {
-        unimplemented!()
+        self.shared.poison.wait().await
+    }
+
+    /// Moves everything added so far to the entry log and the journal's mark behind it.
+    pub async fn checkpoint(&self) -> Result<(), String> {
+        let (done, completed) = oneshot::channel();
+        if self.keeper.send(KeeperCommand::Checkpoint(done)).await.is_err() {
+            return Err("the bookie has stopped".to_owned());
+        }
+        completed.await.unwrap_or_else(|_| Err("the bookie has stopped".to_owned()))
+    }
+
+    /// Compares all ledgers with metadata and collects dead space now, as is done every
+    /// `garbage_interval`.
+    pub async fn collect_garbage(&self, directory: &dyn LedgerDirectory) {
+        super::garbage::collect(&self.shared, directory, &self.keeper).await;
     }
 
     /// Flushes, checkpoints and stops. After it every call answers `Unreachable`.
     pub async fn stop(&self) {
-        unimplemented!()
+        if self.shared.stopped.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.shared.shutdown.trigger();
+        let (done, journal_done) = oneshot::channel();
+        if self.shared.journal.push(JournalItem::Stop(done)).is_ok() {
+            // An error means that the task ended with its node.
+            let _ = journal_done.await;
+        }
+        let (done, keeper_done) = oneshot::channel();
+        if self.keeper.send(KeeperCommand::Stop(done)).await.is_ok() {
+            let _ = keeper_done.await;
+        }
+        self.shared.release_locks();
     }
 }

@@ -1,0 +1,113 @@
+//! Admission of adds: everything that is decided before the journal.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::journal::{AddItem, JournalItem, batch_bytes};
+use super::ledger_state::{FenceState, LedgerFacts, LedgerState};
+use super::shared::{Shared, Space};
+use crate::domain::{AddAnswer, AddBatch, AddError, AddSink};
+use crate::{mutant, reached};
+
+/// Queues a batch for the journal, or answers why not.
+pub(super) fn add(shared: &Arc<Shared>, batch: AddBatch, sink: Arc<dyn AddSink>) {
+    if let Err(error) = check(shared, &batch) {
+        return answer(shared, &batch, sink.as_ref(), Err(error));
+    }
+    if batch.entries.is_empty() {
+        return answer(shared, &batch, sink.as_ref(), Ok(()));
+    }
+    let ledger = shared.ledgers.find_or_create(batch.ledger, LedgerFacts::new(batch.creator));
+    let bytes = batch_bytes(&batch);
+    if !shared.queue_enter(bytes) {
+        reached!("bookie: add refused, journal queue full");
+        return answer(shared, &batch, sink.as_ref(), Err(AddError::Overloaded));
+    }
+    let item = AddItem { ledger: Arc::clone(&ledger), batch, bytes, sink };
+    if mutant!("S3") {
+        return add_outside_the_critical_section(shared, &ledger, item);
+    }
+    // Check and insertion under one lock: whatever passes is in the queue before any fence that comes
+    // after, so whoever is told "fenced" can read it.
+    let facts = ledger.facts();
+    let refused = match admit(&facts, &item.batch) {
+        Ok(()) => match shared.journal.try_send(JournalItem::Add(item)) {
+            Ok(()) => None,
+            Err(item) => Some((item, overloaded_or_gone(shared))),
+        },
+        Err(error) => Some((JournalItem::Add(item), error)),
+    };
+    drop(facts);
+    if let Some((JournalItem::Add(item), error)) = refused {
+        shared.queue_left(item.bytes);
+        item.answer(shared.id, Err(error));
+    }
+}
+
+/// What can be told without the ledger's lock.
+fn check(shared: &Shared, batch: &AddBatch) -> Result<(), AddError> {
+    if shared.stopped.load(Ordering::SeqCst) {
+        return Err(AddError::Unreachable("the bookie has stopped".to_owned()));
+    }
+    if let Some(reason) = shared.poison.reason() {
+        return Err(AddError::Poisoned(reason));
+    }
+    match shared.space() {
+        Space::Enough => {}
+        Space::Low if batch.recovery => reached!("bookie: recovery add while read-only"),
+        Space::Low | Space::Reserve => return Err(AddError::ReadOnly),
+    }
+    for entry in &batch.entries {
+        entry
+            .verify(batch.ledger, entry.entry)
+            .map_err(|damage| AddError::Damaged(damage.to_string()))?;
+        if entry.entry.0 < 0 {
+            return Err(AddError::Damaged(format!("{} is not an entry id", entry.entry)));
+        }
+    }
+    Ok(())
+}
+
+fn admit(facts: &LedgerFacts, batch: &AddBatch) -> Result<(), AddError> {
+    if facts.creator != batch.creator {
+        return Err(AddError::WrongCreator);
+    }
+    if facts.deleted {
+        reached!("bookie: add to a deleted ledger refused");
+        return Err(AddError::Deleted);
+    }
+    if facts.fence != FenceState::Open && !batch.recovery {
+        reached!("bookie: add to a fenced ledger refused");
+        return Err(AddError::Fenced);
+    }
+    Ok(())
+}
+
+fn overloaded_or_gone(shared: &Shared) -> AddError {
+    if shared.journal.is_closed() {
+        AddError::Unreachable("the bookie has stopped".to_owned())
+    } else {
+        AddError::Overloaded
+    }
+}
+
+fn answer(shared: &Shared, batch: &AddBatch, sink: &dyn AddSink, result: Result<(), AddError>) {
+    let entries = batch.entries.iter().map(|entry| entry.entry).collect();
+    sink.answered(AddAnswer { bookie: shared.id, ledger: batch.ledger, entries, result });
+}
+
+/// Planted bug S3: between check and insertion others may run.
+fn add_outside_the_critical_section(shared: &Arc<Shared>, ledger: &LedgerState, item: AddItem) {
+    let admitted = admit(&ledger.facts(), &item.batch);
+    if let Err(error) = admitted {
+        shared.queue_left(item.bytes);
+        return item.answer(shared.id, Err(error));
+    }
+    let shared = Arc::clone(shared);
+    let tasks = shared.runtime.tasks.clone();
+    tasks.spawn("mutant-s3", async move {
+        shared.runtime.clock.sleep(Duration::from_millis(1)).await;
+        let _ = shared.journal.push(JournalItem::Add(item));
+    });
+}

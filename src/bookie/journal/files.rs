@@ -1,0 +1,154 @@
+//! Journal files: names, pre-writing, recycling.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+
+use crate::runtime::{CreateMode, Disk, DiskErrorKind, DiskResult, File, OpenMode};
+
+const CHUNK_BYTES: usize = 1024 * 1024;
+const SPARES_MAX: usize = 4;
+const SPARE_NAME: &str = "next.spare";
+
+/// The name of a journal file.
+pub(in crate::bookie) fn journal_file_name(id: u64) -> String {
+    format!("{id:016x}.journal")
+}
+
+/// The id in a journal file's name.
+pub(in crate::bookie) fn journal_file_id(name: &str) -> Option<u64> {
+    let id = name.strip_suffix(".journal")?;
+    (id.len() == 16).then(|| u64::from_str_radix(id, 16).ok()).flatten()
+}
+
+/// The journal's folder. Cheap to clone.
+#[derive(Clone)]
+pub(in crate::bookie) struct JournalFiles {
+    disk: Disk,
+    directory: PathBuf,
+    file_bytes: u64,
+    spares: Arc<Mutex<Vec<u64>>>,
+    // Held while a spare is written, so that two tasks never write it at once.
+    prewriting: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl JournalFiles {
+    /// The files of this folder.
+    pub fn new(disk: Disk, directory: PathBuf, file_bytes: u64) -> Self {
+        Self { disk, directory, file_bytes, spares: Arc::default(), prewriting: Arc::default() }
+    }
+
+    /// Length at which a file is full.
+    pub const fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    fn spares(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
+        self.spares.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn path(&self, id: u64) -> PathBuf {
+        self.directory.join(journal_file_name(id))
+    }
+
+    /// Ids and lengths of all journal files, in id order.
+    pub async fn list(&self) -> DiskResult<Vec<(u64, u64)>> {
+        let mut files: Vec<(u64, u64)> = self
+            .disk
+            .list(&self.directory)
+            .await?
+            .iter()
+            .filter_map(|entry| Some((journal_file_id(&entry.name)?, entry.length)))
+            .collect();
+        files.sort_unstable();
+        Ok(files)
+    }
+
+    /// Opens a file for replay.
+    pub async fn open(&self, id: u64) -> DiskResult<File> {
+        self.disk.open(&self.path(id), CreateMode::Existing, OpenMode::Shared).await
+    }
+
+    /// Makes a file called `id` ready for groups: a retired file renamed, the prepared spare, or a new one
+    /// pre-written now. Its name is durable on return.
+    pub async fn begin(&self, id: u64) -> DiskResult<File> {
+        let path = self.path(id);
+        let retired = self.spares().pop();
+        if let Some(old) = retired {
+            crate::reached!("bookie: journal file recycled");
+            self.disk.rename(&self.path(old), &path).await?;
+        } else {
+            let _guard = self.prewriting.lock().await;
+            let spare = self.directory.join(SPARE_NAME);
+            if !self.disk.exists(&spare).await? {
+                self.prewrite().await?;
+            }
+            self.disk.rename(&spare, &path).await?;
+        }
+        self.disk.sync_directory(&self.directory).await?;
+        self.disk.open(&path, CreateMode::Existing, OpenMode::Dedicated).await
+    }
+
+    /// Writes a file full of zeros. Real zeros, not a hole: overwriting allocated blocks needs no
+    /// commit of the file system's own journal at every sync.
+    async fn prewrite(&self) -> DiskResult<()> {
+        let unfinished = self.directory.join("next.unfinished");
+        let result = self.write_zeros(&unfinished).await;
+        if result.is_err() {
+            // Gives the space back if it was that; the first error is the one to tell.
+            let _ = self.disk.remove(&unfinished).await;
+        }
+        result
+    }
+
+    async fn write_zeros(&self, unfinished: &Path) -> DiskResult<()> {
+        let file =
+            self.disk.open(unfinished, CreateMode::CreateIfMissing, OpenMode::Shared).await?;
+        file.set_length(0).await?;
+        let zeros = Bytes::from(vec![0_u8; CHUNK_BYTES]);
+        let mut offset = 0;
+        while offset < self.file_bytes {
+            let length = (self.file_bytes - offset).min(CHUNK_BYTES as u64);
+            let part = zeros.slice(..usize::try_from(length).unwrap_or(CHUNK_BYTES));
+            file.write_at(offset, vec![part]).await?;
+            offset += length;
+        }
+        file.sync().await?;
+        self.disk.rename(unfinished, &self.directory.join(SPARE_NAME)).await
+    }
+
+    /// Prepares a spare ahead of need, if there is none.
+    pub async fn prepare(&self) -> DiskResult<()> {
+        let _guard = self.prewriting.lock().await;
+        if !self.spares().is_empty() {
+            return Ok(());
+        }
+        if self.disk.exists(&self.directory.join(SPARE_NAME)).await? {
+            return Ok(());
+        }
+        self.prewrite().await
+    }
+
+    /// Sorts files behind the mark out: a few are kept as spares, the others removed.
+    pub async fn retire(&self, behind: u64) -> DiskResult<()> {
+        for (id, length) in self.list().await? {
+            let kept = {
+                let mut spares = self.spares();
+                let known = spares.contains(&id);
+                if !known && id < behind && spares.len() < SPARES_MAX && length == self.file_bytes {
+                    spares.push(id);
+                }
+                id >= behind || spares.contains(&id)
+            };
+            if !kept {
+                match self.disk.remove(&self.path(id)).await {
+                    // The writer took it as a spare since the listing.
+                    Err(error) if error.kind != DiskErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}

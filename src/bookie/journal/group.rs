@@ -1,0 +1,170 @@
+//! A group of records: what one journal write and one sync make durable.
+//!
+//! ```text
+//!  0 u32 "SWJ1"              32 u32 body length
+//!  4 u32 zero                36 u32 number of records
+//!  8 u64 file id             40 u32 CRC-32C of all record headers, one after the other
+//! 16 u64 offset in the file  44..60 zero
+//! 24 u64 sequence            60 u32 CRC-32C of the 60 bytes before
+//! 64 records, then zeros up to a multiple of 4096
+//! ```
+//! The file id and offset tell this life of a recycled file from its previous one. The checksum over record
+//! headers (they hold the entries' digests) ties every sector of the group to it: sectors of an older group
+//! with records of the same sizes cannot pass for it.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::super::record::{
+    RECORD_HEADER_BYTES, RecordHeader, RecordKind, split_record, u32_at, u64_at,
+};
+use crate::domain::Entry;
+
+/// Groups begin at multiples of this: a page is never written again once acknowledged.
+pub(in crate::bookie) const GROUP_ALIGNMENT: usize = 4096;
+/// Bytes of a group's header.
+pub(in crate::bookie) const GROUP_HEADER_BYTES: usize = 64;
+const MAGIC: u32 = u32::from_le_bytes(*b"SWJ1");
+
+/// Builds groups, one at a time, in one reused buffer.
+pub(super) struct GroupBuilder {
+    buffer: BytesMut,
+    checksum: u32,
+    records: u32,
+}
+
+impl GroupBuilder {
+    pub(super) fn new() -> Self {
+        Self { buffer: BytesMut::new(), checksum: 0, records: 0 }
+    }
+
+    /// Begins a group in a buffer with room for `capacity` bytes.
+    pub(super) fn begin(&mut self, capacity: usize) {
+        self.buffer.clear();
+        // Takes the former group's memory back when its write has let go of it.
+        self.buffer.reserve(capacity);
+        self.buffer.put_bytes(0, GROUP_HEADER_BYTES);
+        self.checksum = 0;
+        self.records = 0;
+    }
+
+    pub(super) fn push_entry(&mut self, entry: &Entry) {
+        self.push(RecordHeader::of_entry(entry));
+        self.buffer.put_slice(&entry.payload);
+    }
+
+    pub(super) fn push(&mut self, record: RecordHeader) {
+        let header = record.encode(&mut self.buffer);
+        self.checksum = crc32c::crc32c_append(self.checksum, &header);
+        self.records += 1;
+    }
+
+    pub(super) fn length(&self) -> usize {
+        self.buffer.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.records == 0
+    }
+
+    /// The group's bytes, padded, for this place.
+    pub(super) fn finish(&mut self, file: u64, offset: u64, sequence: u64) -> Bytes {
+        let body = u32::try_from(self.buffer.len() - GROUP_HEADER_BYTES).unwrap_or(u32::MAX);
+        let padded = self.buffer.len().next_multiple_of(GROUP_ALIGNMENT);
+        self.buffer.put_bytes(0, padded - self.buffer.len());
+        let header = &mut self.buffer[..GROUP_HEADER_BYTES];
+        header[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+        header[8..16].copy_from_slice(&file.to_le_bytes());
+        header[16..24].copy_from_slice(&offset.to_le_bytes());
+        header[24..32].copy_from_slice(&sequence.to_le_bytes());
+        header[32..36].copy_from_slice(&body.to_le_bytes());
+        header[36..40].copy_from_slice(&self.records.to_le_bytes());
+        header[40..44].copy_from_slice(&self.checksum.to_le_bytes());
+        let checksum = crc32c::crc32c(&header[..60]);
+        header[60..64].copy_from_slice(&checksum.to_le_bytes());
+        self.buffer.split().freeze()
+    }
+}
+
+/// A decoded group header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bookie) struct GroupHeader {
+    /// Its number.
+    pub sequence: u64,
+    /// Bytes of records.
+    pub body_length: u32,
+    /// Number of records.
+    pub records: u32,
+    checksum: u32,
+}
+
+impl GroupHeader {
+    /// The header of a group of this life of file `file` at `offset`; `None` for anything else.
+    pub fn decode(bytes: &[u8], file: u64, offset: u64) -> Option<Self> {
+        let header = bytes.get(..GROUP_HEADER_BYTES)?;
+        let mine = u32_at(header, 0) == MAGIC
+            && u64_at(header, 8) == file
+            && u64_at(header, 16) == offset
+            && u32_at(header, 60) == crc32c::crc32c(&header[..60]);
+        mine.then(|| Self {
+            sequence: u64_at(header, 24),
+            body_length: u32_at(header, 32),
+            records: u32_at(header, 36),
+            checksum: u32_at(header, 40),
+        })
+    }
+
+    /// Bytes from this group to the next.
+    pub const fn padded_length(&self) -> u64 {
+        ((self.body_length as usize + GROUP_HEADER_BYTES).next_multiple_of(GROUP_ALIGNMENT)) as u64
+    }
+}
+
+/// Why bytes are not a whole group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::bookie) enum GroupDamage {
+    /// No group of this file begins here.
+    NoHeader,
+    /// The header is good, what follows is torn or damaged.
+    Body(String),
+}
+
+/// A whole group.
+pub(in crate::bookie) struct ParsedGroup {
+    /// Its header.
+    pub header: GroupHeader,
+    /// Its records, with payloads.
+    pub records: Vec<(RecordHeader, Bytes)>,
+}
+
+/// Reads the group at the start of `bytes`, checking everything.
+pub(in crate::bookie) fn parse_group(
+    bytes: &Bytes,
+    file: u64,
+    offset: u64,
+) -> Result<ParsedGroup, GroupDamage> {
+    let header = GroupHeader::decode(bytes, file, offset).ok_or(GroupDamage::NoHeader)?;
+    let end = GROUP_HEADER_BYTES + header.body_length as usize;
+    if end > bytes.len() {
+        return Err(GroupDamage::Body("cut short".to_owned()));
+    }
+    let body = bytes.slice(..end);
+    let mut at = GROUP_HEADER_BYTES;
+    let mut checksum = 0;
+    let mut records = Vec::new();
+    for number in 0..header.records {
+        let Some((record, payload)) = split_record(&body, at) else {
+            return Err(GroupDamage::Body(format!("record {number} is damaged")));
+        };
+        checksum = crc32c::crc32c_append(checksum, &body[at..at + RECORD_HEADER_BYTES]);
+        if record.kind == RecordKind::Entry {
+            let entry = record.into_entry(payload.clone());
+            entry.verify_digest().map_err(|damage| GroupDamage::Body(damage.to_string()))?;
+        }
+        at += record.total_length();
+        records.push((record, payload));
+    }
+    if at != end || checksum != header.checksum {
+        return Err(GroupDamage::Body("records of another group".to_owned()));
+    }
+    Ok(ParsedGroup { header, records })
+}

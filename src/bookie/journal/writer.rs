@@ -1,0 +1,336 @@
+//! The journal's one writer: takes everything queued, writes it as one group with one sync, applies it to
+//! cache and ledgers, then answers. Everything that arrives meanwhile is the next group, so groups form by
+//! themselves under load and an idle journal adds no wait.
+//!
+//! A failed write or sync poisons: nothing is acknowledged after it, whatever later calls return.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::super::ledger_state::{FenceState, LedgerState};
+use super::super::record::{RECORD_HEADER_BYTES, RecordHeader, RecordKind};
+use super::super::shared::Shared;
+use super::group::GroupBuilder;
+use super::{GROUP_ALIGNMENT, GROUP_HEADER_BYTES, JournalFiles, JournalPosition};
+use crate::domain::{AddAnswer, AddBatch, AddError, AddSink, BookieId, EntryId};
+use crate::runtime::{DiskError, DiskErrorKind, File, Mailbox};
+use crate::{mutant, reached};
+
+/// How long queued adds wait for room in the write cache before they are refused.
+const CACHE_WAIT: Duration = Duration::from_secs(2);
+
+/// Entries to store.
+pub(in crate::bookie) struct AddItem {
+    /// Their ledger.
+    pub ledger: Arc<LedgerState>,
+    /// The entries, checked.
+    pub batch: AddBatch,
+    /// Payload and header bytes, as counted against the queue's bound.
+    pub bytes: usize,
+    /// Who wants to know.
+    pub sink: Arc<dyn AddSink>,
+}
+
+impl AddItem {
+    /// Answers, once.
+    pub fn answer(self, bookie: BookieId, result: Result<(), AddError>) {
+        let entries = self.batch.entries.iter().map(|entry| entry.entry).collect();
+        self.sink.answered(AddAnswer { bookie, ledger: self.batch.ledger, entries, result });
+    }
+}
+
+/// A fence or a tombstone.
+pub(in crate::bookie) struct LedgerItem {
+    /// The ledger.
+    pub ledger: Arc<LedgerState>,
+    /// `Fence` or `Tombstone`.
+    pub kind: RecordKind,
+    /// Told once the record is durable, or why it is not.
+    pub done: oneshot::Sender<Result<(), String>>,
+}
+
+/// What can be queued for the journal.
+pub(in crate::bookie) enum JournalItem {
+    /// Entries.
+    Add(AddItem),
+    /// A fact about a ledger.
+    Ledger(LedgerItem),
+    /// Ends the writer after all that was queued before.
+    Stop(oneshot::Sender<()>),
+}
+
+enum WriteFailure {
+    /// Before anything was written.
+    NoRoom(DiskError),
+    /// Anything else: poison.
+    Disk(DiskError),
+}
+
+impl From<DiskError> for WriteFailure {
+    fn from(error: DiskError) -> Self {
+        Self::Disk(error)
+    }
+}
+
+/// The writer task's state.
+pub(in crate::bookie) struct JournalWriter {
+    shared: Arc<Shared>,
+    files: JournalFiles,
+    mailbox: Mailbox<JournalItem>,
+    file: File,
+    position: JournalPosition,
+    builder: GroupBuilder,
+}
+
+impl JournalWriter {
+    /// A writer that goes on at `position` of an open file.
+    pub fn new(
+        shared: Arc<Shared>,
+        files: JournalFiles,
+        mailbox: Mailbox<JournalItem>,
+        file: File,
+        position: JournalPosition,
+    ) -> Self {
+        Self { shared, files, mailbox, file, position, builder: GroupBuilder::new() }
+    }
+
+    /// Writes until told to stop.
+    pub async fn run(mut self) {
+        let mut pending = VecDeque::new();
+        let mut group = Vec::new();
+        loop {
+            if pending.is_empty() {
+                match self.mailbox.take_all().await {
+                    Some(items) => pending = items,
+                    None => return,
+                }
+            } else {
+                pending.extend(self.mailbox.take_ready());
+            }
+            let cache_full = !self.wait_for_room().await;
+            let stop = self.fill_group(&mut pending, &mut group, cache_full);
+            if !self.builder.is_empty() {
+                match self.write_group().await {
+                    Ok(()) => self.complete(&mut group),
+                    Err(WriteFailure::NoRoom(error)) => self.refuse_for_space(&error, &mut group),
+                    Err(WriteFailure::Disk(error)) => self.poison(error.to_string(), &mut group),
+                }
+            }
+            if let Some(stop) = stop {
+                // Whoever asked may have gone away.
+                let _ = stop.send(());
+                return;
+            }
+        }
+    }
+
+    /// False if the write cache stayed full for the whole wait.
+    async fn wait_for_room(&self) -> bool {
+        if self.shared.cache.has_room() {
+            return true;
+        }
+        reached!("bookie: journal waits for room in the write cache");
+        let room = self.shared.cache.wait_for_room();
+        self.shared.runtime.clock.timeout(CACHE_WAIT, room).await.is_ok()
+    }
+
+    /// Encodes queued items until the group is large enough. Items that cannot be written are answered.
+    fn fill_group(
+        &mut self,
+        pending: &mut VecDeque<JournalItem>,
+        group: &mut Vec<JournalItem>,
+        cache_full: bool,
+    ) -> Option<oneshot::Sender<()>> {
+        let limit = self.shared.config.journal_group_bytes;
+        self.builder.begin(limit + limit / 4 + GROUP_ALIGNMENT);
+        let poisoned = self.shared.poison.reason();
+        while self.builder.length() < limit {
+            match pending.pop_front()? {
+                JournalItem::Stop(stop) => return Some(stop),
+                item if poisoned.is_some() => {
+                    self.refuse(item, poisoned.clone().unwrap_or_default());
+                }
+                JournalItem::Add(item) if cache_full => {
+                    reached!("bookie: add refused, write cache full");
+                    self.shared.queue_left(item.bytes);
+                    item.answer(self.shared.id, Err(AddError::Overloaded));
+                }
+                item => {
+                    self.encode(&item);
+                    group.push(item);
+                }
+            }
+        }
+        None
+    }
+
+    fn encode(&mut self, item: &JournalItem) {
+        match item {
+            JournalItem::Add(item) => {
+                let mut facts = item.ledger.facts();
+                if !facts.bind_logged {
+                    facts.bind_logged = true;
+                    let ledger = item.batch.ledger;
+                    let bind = RecordHeader::of_ledger(RecordKind::Bind, ledger, facts.creator);
+                    self.builder.push(bind);
+                }
+                drop(facts);
+                for entry in &item.batch.entries {
+                    self.builder.push_entry(entry);
+                }
+            }
+            JournalItem::Ledger(item) => {
+                let mut facts = item.ledger.facts();
+                facts.bind_logged = true;
+                let creator = facts.creator;
+                drop(facts);
+                self.builder.push(RecordHeader::of_ledger(item.kind, item.ledger.id, creator));
+            }
+            JournalItem::Stop(_) => {}
+        }
+    }
+
+    async fn write_group(&mut self) -> Result<(), WriteFailure> {
+        let padded = self.builder.length().next_multiple_of(GROUP_ALIGNMENT) as u64;
+        if self.position.offset > 0 && self.position.offset + padded > self.files.file_bytes() {
+            self.roll().await.map_err(|error| match error.kind {
+                DiskErrorKind::Full => WriteFailure::NoRoom(error),
+                _ => WriteFailure::Disk(error),
+            })?;
+        }
+        let JournalPosition { sequence, file, offset } = self.position;
+        let bytes = self.builder.finish(file, offset, sequence);
+        let length = bytes.len() as u64;
+        if mutant!("S8") && sequence % 2 == 0 {
+            self.file.write_at(offset, vec![bytes]).await?;
+        } else {
+            self.file.write_and_sync(offset, vec![bytes]).await?;
+        }
+        self.shared.counters.journal_syncs.fetch_add(1, Ordering::Relaxed);
+        self.shared.counters.journal_bytes.fetch_add(length, Ordering::Relaxed);
+        self.position.sequence += 1;
+        self.position.offset += length;
+        Ok(())
+    }
+
+    /// Goes on in a new file. Nothing of the old one is unsynced.
+    async fn roll(&mut self) -> Result<(), DiskError> {
+        let id = self.position.file + 1;
+        self.file = self.files.begin(id).await?;
+        self.position.file = id;
+        self.position.offset = 0;
+        let files = self.files.clone();
+        self.shared.runtime.tasks.spawn("bookie-journal-spare", async move {
+            if let Err(error) = files.prepare().await {
+                // The next roll writes the file itself, or fails and says so.
+                tracing::warn!(%error, "could not prepare a journal file");
+            }
+        });
+        Ok(())
+    }
+
+    /// The group is durable: makes its entries readable, moves the synced position, answers. In that order:
+    /// whoever reads the position finds everything before it in the cache.
+    fn complete(&self, group: &mut Vec<JournalItem>) {
+        let shared = &self.shared;
+        let (mut entries_added, mut bytes_added) = (0, 0);
+        let mut cache = shared.cache.lock();
+        for item in group.iter() {
+            match item {
+                JournalItem::Add(item) => {
+                    let mut last_add_confirmed = EntryId::NONE;
+                    let mut last_entry = EntryId::NONE;
+                    for entry in &item.batch.entries {
+                        last_add_confirmed = last_add_confirmed.max(entry.last_add_confirmed);
+                        last_entry = last_entry.max(entry.entry);
+                        bytes_added += entry.payload.len() as u64;
+                    }
+                    entries_added += item.batch.entries.len() as u64;
+                    cache.insert(item.batch.ledger, &item.batch.entries);
+                    let mut facts = item.ledger.facts();
+                    facts.last_add_confirmed = facts.last_add_confirmed.max(last_add_confirmed);
+                    facts.last_entry = facts.last_entry.max(last_entry);
+                }
+                JournalItem::Ledger(item) if item.kind == RecordKind::Fence => {
+                    item.ledger.facts().fence = FenceState::Durable;
+                }
+                _ => {}
+            }
+        }
+        let wake_keeper = cache.set_synced(self.position);
+        drop(cache);
+        if wake_keeper {
+            shared.cache.flush_wanted.notify_one();
+        }
+        shared.counters.entries_added.fetch_add(entries_added, Ordering::Relaxed);
+        shared.counters.bytes_added.fetch_add(bytes_added, Ordering::Relaxed);
+        for item in group.drain(..) {
+            match item {
+                JournalItem::Add(item) => {
+                    shared.queue_left(item.bytes);
+                    item.answer(shared.id, Ok(()));
+                }
+                JournalItem::Ledger(item) => {
+                    // Whoever asked may have gone away.
+                    let _ = item.done.send(Ok(()));
+                }
+                JournalItem::Stop(_) => {}
+            }
+        }
+    }
+
+    /// There is no room for another journal file. Nothing was written, so nothing is in doubt; what is in the
+    /// group can be tried again once a checkpoint has let files go.
+    fn refuse_for_space(&self, error: &DiskError, group: &mut Vec<JournalItem>) {
+        reached!("bookie: no room for another journal file");
+        tracing::warn!(%error, "no room for another journal file");
+        for item in group.drain(..) {
+            match item {
+                JournalItem::Add(item) => {
+                    // Its bind record may have been in this group.
+                    item.ledger.facts().bind_logged = false;
+                    self.shared.queue_left(item.bytes);
+                    item.answer(self.shared.id, Err(AddError::ReadOnly));
+                }
+                JournalItem::Ledger(item) => {
+                    item.ledger.facts().bind_logged = false;
+                    let _ = item.done.send(Err(error.to_string()));
+                }
+                JournalItem::Stop(_) => {}
+            }
+        }
+        self.shared.cache.flush_wanted.notify_one();
+    }
+
+    fn poison(&self, reason: String, group: &mut Vec<JournalItem>) {
+        reached!("bookie: journal poisoned");
+        tracing::error!(reason, "the journal is poisoned");
+        self.shared.poison.set(reason.clone());
+        for item in group.drain(..) {
+            self.refuse(item, reason.clone());
+        }
+    }
+
+    fn refuse(&self, item: JournalItem, reason: String) {
+        match item {
+            JournalItem::Add(item) => {
+                self.shared.queue_left(item.bytes);
+                item.answer(self.shared.id, Err(AddError::Poisoned(reason)));
+            }
+            JournalItem::Ledger(item) => {
+                let _ = item.done.send(Err(format!("the journal is poisoned: {reason}")));
+            }
+            JournalItem::Stop(_) => {}
+        }
+    }
+}
+
+/// Bytes a batch takes in a group, near enough for bounds.
+pub(in crate::bookie) fn batch_bytes(batch: &AddBatch) -> usize {
+    let payloads: usize = batch.entries.iter().map(|entry| entry.payload.len()).sum();
+    payloads + batch.entries.len() * RECORD_HEADER_BYTES + GROUP_HEADER_BYTES
+}

@@ -1,0 +1,274 @@
+//! The keeper: the one task that changes entry logs, index and checkpoint file. Being one task, a flush, a
+//! compaction and a removal can never be in each other's way.
+//!
+//! A checkpoint keeps this order: mark captured, half frozen, entries synced, runs in the index, index
+//! flushed, then the checkpoint file (ledgers and mark together) replaced, then journal files let go. A
+//! failed one leaves the half frozen, and the next begins with that same half and mark.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::journal::JournalFiles;
+use super::shared::Shared;
+use super::storage::{CheckpointFile, EntryLogWriter, LogUse, Run};
+use super::write_cache::Half;
+use crate::domain::{EntryId, LedgerId};
+use crate::runtime::{DiskError, IndexError, Mailbox, ShutdownSignal};
+use crate::{mutant, reached};
+
+/// Wait after a failed checkpoint.
+const RETRY_WAIT: Duration = Duration::from_millis(500);
+/// A log with less than this part of it in use is compacted, in percent.
+const COMPACT_BELOW_PERCENT: u64 = 20;
+/// Bytes copied before they are put in the index.
+const COMPACT_BYTES: u64 = 32 * 1024 * 1024;
+
+/// A checkpoint did not complete.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CheckpointError {
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    #[error(transparent)]
+    Index(#[from] IndexError),
+}
+
+/// What the keeper can be asked for.
+pub(super) enum KeeperCommand {
+    /// A checkpoint now. Told whether it completed.
+    Checkpoint(oneshot::Sender<Result<(), String>>),
+    /// Clean up after deleted ledgers and compact. Told when done.
+    Collect(oneshot::Sender<()>),
+    /// A last checkpoint, then end.
+    Stop(oneshot::Sender<()>),
+}
+
+/// The keeper's state.
+pub(super) struct Keeper {
+    shared: Arc<Shared>,
+    files: JournalFiles,
+    writer: EntryLogWriter,
+    last: CheckpointFile,
+    commands: Mailbox<KeeperCommand>,
+}
+
+impl Keeper {
+    /// A keeper that goes on from `last`.
+    pub fn new(
+        shared: Arc<Shared>,
+        files: JournalFiles,
+        writer: EntryLogWriter,
+        last: CheckpointFile,
+        commands: Mailbox<KeeperCommand>,
+    ) -> Self {
+        Self { shared, files, writer, last, commands }
+    }
+
+    /// Keeps until told to stop.
+    pub async fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let clock = &shared.runtime.clock;
+        let interval = shared.config.checkpoint_interval;
+        loop {
+            self.note_free_space().await;
+            if let Err(error) = self.checkpoint_if_due().await {
+                reached!("bookie: checkpoint failed");
+                tracing::warn!(%error, "checkpoint failed");
+                clock.sleep(RETRY_WAIT).await;
+            }
+            let commands = tokio::select! {
+                biased;
+                commands = self.commands.take_all() => commands,
+                () = shared.cache.flush_wanted.notified() => None,
+                () = clock.sleep(interval) => None,
+            };
+            for command in commands.into_iter().flatten() {
+                match command {
+                    KeeperCommand::Checkpoint(done) => {
+                        let result = self.checkpoint().await.map_err(|error| error.to_string());
+                        let _ = done.send(result);
+                    }
+                    KeeperCommand::Collect(done) => {
+                        if let Err(error) = self.collect(&shared.shutdown.signal()).await {
+                            tracing::warn!(%error, "collecting dead space failed");
+                        }
+                        let _ = done.send(());
+                    }
+                    KeeperCommand::Stop(done) => {
+                        if let Err(error) = self.checkpoint_if_due().await {
+                            tracing::warn!(%error, "last checkpoint failed; the journal has it all");
+                        }
+                        let _ = done.send(());
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn note_free_space(&self) {
+        let disk = &self.shared.runtime.disk;
+        let config = &self.shared.config;
+        let ledgers = disk.free_space(&config.ledger_directory).await;
+        let journal = disk.free_space(&config.journal_directory).await;
+        if let (Ok(ledgers), Ok(journal)) = (ledgers, journal) {
+            self.shared.set_free_space(ledgers.min(journal));
+        }
+    }
+
+    async fn checkpoint_if_due(&mut self) -> Result<(), CheckpointError> {
+        let due = {
+            let cache = self.shared.cache.lock();
+            cache.synced() != self.last.mark || !cache.is_empty()
+        };
+        if due { self.checkpoint().await } else { Ok(()) }
+    }
+
+    async fn checkpoint(&mut self) -> Result<(), CheckpointError> {
+        let shared = Arc::clone(&self.shared);
+        let frozen = shared.cache.freeze();
+        let (mark, empty) = (frozen.mark, frozen.half.is_empty());
+        let stored = self.store(&frozen.half).await;
+        drop(frozen);
+        if let Err(error) = stored {
+            if mutant!("S29") {
+                shared.cache.lock().trade_places();
+            }
+            return Err(error);
+        }
+        let ledgers = if mutant!("S28") && empty {
+            self.last.ledgers.clone()
+        } else {
+            CheckpointFile::snapshot(&shared.ledgers)
+        };
+        self.replace_file(CheckpointFile { mark, ledgers, ..self.last.clone() }).await?;
+        shared.cache.flushed();
+        self.files.retire(mark.file).await?;
+        Ok(())
+    }
+
+    /// Entries to the log, synced; then to the index, flushed.
+    async fn store(&mut self, half: &Half) -> Result<(), CheckpointError> {
+        if half.is_empty() {
+            return Ok(());
+        }
+        let shared = Arc::clone(&self.shared);
+        let runs = self.writer.write_half(half, |ledger| shared.is_deleted(ledger)).await?;
+        self.put_in_index(&runs).await
+    }
+
+    async fn put_in_index(&mut self, runs: &[Run]) -> Result<(), CheckpointError> {
+        let index = &self.shared.index;
+        index.insert(runs)?;
+        let number = self.last.number + 1;
+        index.set_number(number)?;
+        index.flush().await?;
+        self.last.index_number = number;
+        Ok(())
+    }
+
+    async fn replace_file(&mut self, mut next: CheckpointFile) -> Result<(), CheckpointError> {
+        next.number = self.last.number + 1;
+        next.index_number = self.last.index_number;
+        next.extents = self.writer.extents().clone();
+        next.next_log = self.writer.next_id();
+        let disk = &self.shared.runtime.disk;
+        next.write(disk, &self.shared.config.ledger_directory).await?;
+        self.last = next;
+        Ok(())
+    }
+
+    /// Drops what deleted ledgers left, removes logs nothing refers to, compacts logs with little in use.
+    async fn collect(&mut self, stop: &ShutdownSignal) -> Result<(), CheckpointError> {
+        // Also brings tombstones and the newest logs into the checkpoint file.
+        self.checkpoint().await?;
+        let shared = Arc::clone(&self.shared);
+        let gone: BTreeSet<LedgerId> = shared.gone().clone();
+        for ledger in &gone {
+            shared.cache.lock().forget(*ledger);
+            shared.index.remove_ledger(*ledger)?;
+        }
+        if !gone.is_empty() {
+            shared.index.flush().await?;
+            shared.gone().retain(|ledger| !gone.contains(ledger));
+        }
+        let current = self.writer.current();
+        let logs = self.writer.extents().clone();
+        for (log, extent) in logs.iter().filter(|(log, _)| Some(**log) != current) {
+            let LogUse { runs, bytes } = shared.index.log_use(*log);
+            let little = bytes.saturating_mul(100) < extent * COMPACT_BELOW_PERCENT;
+            if runs > 0 && little && !stop.is_triggered() {
+                self.compact(*log).await?;
+            }
+        }
+        self.remove_unused_logs().await
+    }
+
+    async fn remove_unused_logs(&mut self) -> Result<(), CheckpointError> {
+        let current = self.writer.current();
+        let unused: Vec<u64> = self
+            .writer
+            .extents()
+            .keys()
+            .copied()
+            .filter(|log| Some(*log) != current && self.shared.index.log_use(*log).runs == 0)
+            .collect();
+        if unused.is_empty() {
+            return Ok(());
+        }
+        reached!("bookie: entry log removed");
+        for log in &unused {
+            self.writer.forget(*log);
+        }
+        // First out of the checkpoint file, then removed: a crash between the two leaves a file that start
+        // removes.
+        self.replace_file(self.last.clone()).await?;
+        for log in unused {
+            self.shared.logs.remove(log).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is in use of a log again, into the current one. The old log stays until nothing refers
+    /// to it, and the new one is in the checkpoint file before the index refers to it.
+    async fn compact(&mut self, log: u64) -> Result<(), CheckpointError> {
+        let shared = Arc::clone(&self.shared);
+        let mut from = (LedgerId(0), EntryId::FIRST);
+        loop {
+            let mut half = Half::default();
+            let mut copied = 0;
+            let mut done = false;
+            while copied < COMPACT_BYTES && !done {
+                let page = shared.index.page(from.0, from.1)?;
+                let Some(last) = page.last() else {
+                    done = true;
+                    continue;
+                };
+                from = (last.ledger, last.first.next());
+                for run in page.iter().filter(|run| run.log == log) {
+                    match super::read::read_whole_run(&shared, run).await {
+                        Ok(entries) => half.insert(run.ledger, &entries),
+                        Err(error) => {
+                            // Damaged or unreadable: it stays where it is.
+                            tracing::warn!(%error, log, "run not compacted");
+                            continue;
+                        }
+                    }
+                    copied += u64::from(run.length);
+                }
+            }
+            if !half.is_empty() {
+                reached!("bookie: entry log compacted");
+                let runs =
+                    self.writer.write_half(&half, |ledger| shared.is_deleted(ledger)).await?;
+                self.replace_file(self.last.clone()).await?;
+                self.put_in_index(&runs).await?;
+            }
+            if done {
+                return Ok(());
+            }
+        }
+    }
+}

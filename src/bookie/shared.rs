@@ -1,0 +1,192 @@
+//! What the tasks of one bookie share.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use tokio::sync::Notify;
+
+use super::BookieConfig;
+use super::journal::JournalItem;
+use super::ledger_state::LedgerTable;
+use super::storage::{EntryLogs, LocationIndex};
+use super::write_cache::WriteCache;
+use crate::domain::{BookieId, LedgerId};
+use crate::runtime::{DiskLock, MailboxSender, Runtime, Shutdown};
+
+/// Figures, counted where things happen.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub entries_added: AtomicU64,
+    pub bytes_added: AtomicU64,
+    pub journal_syncs: AtomicU64,
+    pub journal_bytes: AtomicU64,
+    pub entry_log_bytes: Arc<AtomicU64>,
+    pub corrupt_found: AtomicU64,
+}
+
+/// Whether the journal is poisoned, and why.
+#[derive(Default)]
+pub(super) struct Poison {
+    reason: OnceLock<String>,
+    notify: Notify,
+}
+
+impl Poison {
+    /// The first reason counts.
+    pub fn set(&self, reason: String) {
+        let _ = self.reason.set(reason);
+        self.notify.notify_waiters();
+    }
+
+    /// Why, if it is.
+    pub fn reason(&self) -> Option<String> {
+        self.reason.get().cloned()
+    }
+
+    /// Completes once it is.
+    pub async fn wait(&self) -> String {
+        let notified = self.notify.notified();
+        tokio::pin!(notified);
+        notified.as_mut().enable();
+        if self.reason.get().is_none() {
+            notified.await;
+        }
+        self.reason().unwrap_or_default()
+    }
+}
+
+/// How much the disk can still take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    /// Everything.
+    Enough,
+    /// Fences, and what recovery and repair add.
+    Low,
+    /// Fences only.
+    Reserve,
+}
+
+/// What the tasks of one bookie share.
+pub(super) struct Shared {
+    pub runtime: Runtime,
+    pub config: BookieConfig,
+    pub id: BookieId,
+    /// The disks were empty and got their cookies in this start.
+    pub fresh: bool,
+    pub ledgers: LedgerTable,
+    pub cache: WriteCache,
+    pub journal: MailboxSender<JournalItem>,
+    pub logs: Arc<EntryLogs>,
+    pub index: LocationIndex,
+    pub counters: Counters,
+    pub poison: Poison,
+    pub shutdown: Shutdown,
+    /// Deleted ledgers whose entries are still in cache or index. Bounded by the number of ledgers.
+    pub gone: Mutex<BTreeSet<LedgerId>>,
+    pub stopped: AtomicBool,
+    /// Held until the stop, so that no second process uses the folders.
+    pub locks: Mutex<Vec<Box<dyn DiskLock>>>,
+    queued_bytes: AtomicUsize,
+    space: AtomicU8,
+}
+
+/// The parts of [`Shared`] that start-up made.
+pub(super) struct SharedParts {
+    pub runtime: Runtime,
+    pub config: BookieConfig,
+    pub id: BookieId,
+    pub fresh: bool,
+    pub ledgers: LedgerTable,
+    pub cache: WriteCache,
+    pub journal: MailboxSender<JournalItem>,
+    pub logs: Arc<EntryLogs>,
+    pub index: LocationIndex,
+    pub counters: Counters,
+    pub locks: Vec<Box<dyn DiskLock>>,
+}
+
+impl Shared {
+    /// A bookie about to run.
+    pub fn new(parts: SharedParts) -> Self {
+        Self {
+            runtime: parts.runtime,
+            config: parts.config,
+            id: parts.id,
+            fresh: parts.fresh,
+            ledgers: parts.ledgers,
+            cache: parts.cache,
+            journal: parts.journal,
+            logs: parts.logs,
+            index: parts.index,
+            counters: parts.counters,
+            poison: Poison::default(),
+            shutdown: Shutdown::new(),
+            gone: Mutex::default(),
+            stopped: AtomicBool::new(false),
+            locks: Mutex::new(parts.locks),
+            queued_bytes: AtomicUsize::new(0),
+            space: AtomicU8::new(0),
+        }
+    }
+
+    /// Counts bytes into the journal's queue; false (and not counted) if they would exceed its bound. A
+    /// batch larger than the bound passes when the queue is empty.
+    pub fn queue_enter(&self, bytes: usize) -> bool {
+        let before = self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before == 0 || before + bytes <= self.config.journal_queue_bytes;
+        if !fits {
+            self.queue_left(bytes);
+        }
+        fits
+    }
+
+    /// Bytes were answered for.
+    pub fn queue_left(&self, bytes: usize) {
+        self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// How much the disk can still take.
+    pub fn space(&self) -> Space {
+        match self.space.load(Ordering::Relaxed) {
+            0 => Space::Enough,
+            1 => Space::Low,
+            _ => Space::Reserve,
+        }
+    }
+
+    /// Takes note of the free space. Writes are welcome again only a quarter above the limit.
+    pub fn set_free_space(&self, free: u64) {
+        let low = self.config.free_space_low_bytes;
+        let space = if free < low / 4 {
+            2
+        } else if free < low || (self.space() != Space::Enough && free < low + low / 4) {
+            1
+        } else {
+            0
+        };
+        let before = self.space.swap(space, Ordering::Relaxed);
+        if before != space {
+            tracing::warn!(free, read_only = space > 0, "free disk space");
+        }
+    }
+
+    /// Another process may use the folders now.
+    pub fn release_locks(&self) {
+        let locks = {
+            let mut locks = self.locks.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            std::mem::take(&mut *locks)
+        };
+        drop(locks);
+    }
+
+    /// Deleted ledgers to clean up.
+    pub fn gone(&self) -> MutexGuard<'_, BTreeSet<LedgerId>> {
+        self.gone.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// True for a ledger deleted here.
+    pub fn is_deleted(&self, ledger: LedgerId) -> bool {
+        self.ledgers.find(ledger).is_some_and(|ledger| ledger.facts().deleted)
+    }
+}

@@ -1,0 +1,259 @@
+//! Entry logs: large files shared by ledgers, each stretch of one flush sorted by (ledger, entry).
+//!
+//! A 64-byte header (`SWE1`, zero, u64 id, zeros, CRC-32C of the 60 bytes before), then records. A log is only
+//! appended to in the life of the bookie that began it; ids are never used twice. How much of a log counts is
+//! written in the checkpoint file; what is after it is cut off at start.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::{BufMut, BytesMut};
+
+use super::super::record::{RecordHeader, u32_at, u64_at};
+use super::super::write_cache::Half;
+use super::{Run, RunBuilder};
+use crate::domain::LedgerId;
+use crate::mutant;
+use crate::runtime::{CreateMode, Disk, DiskResult, File, OpenMode};
+
+/// Bytes of a log's header.
+pub(in crate::bookie) const LOG_HEADER_BYTES: usize = 64;
+const MAGIC: u32 = u32::from_le_bytes(*b"SWE1");
+/// One write; large enough for the disk, small enough to leave the journal room between two.
+const WRITE_BYTES: usize = 1024 * 1024;
+/// Dirty bytes between two syncs: a single sync of a whole half would hold the journal's syncs up.
+const SYNC_BYTES: u64 = 8 * 1024 * 1024;
+const HANDLES_MAX: usize = 128;
+
+/// The name of an entry log.
+pub(in crate::bookie) fn entry_log_name(id: u64) -> String {
+    format!("{id:016x}.entries")
+}
+
+/// The id in an entry log's name.
+pub(in crate::bookie) fn entry_log_id(name: &str) -> Option<u64> {
+    let id = name.strip_suffix(".entries")?;
+    (id.len() == 16).then(|| u64::from_str_radix(id, 16).ok()).flatten()
+}
+
+/// True if these bytes begin with the header of log `id`.
+pub(in crate::bookie) fn log_header_is_good(bytes: &[u8], id: u64) -> bool {
+    bytes.len() >= LOG_HEADER_BYTES
+        && u32_at(bytes, 0) == MAGIC
+        && u64_at(bytes, 8) == id
+        && u32_at(bytes, 60) == crc32c::crc32c(&bytes[..60])
+}
+
+fn log_header(id: u64) -> [u8; LOG_HEADER_BYTES] {
+    let mut header = [0_u8; LOG_HEADER_BYTES];
+    header[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+    header[8..16].copy_from_slice(&id.to_le_bytes());
+    let checksum = crc32c::crc32c(&header[..60]);
+    header[60..64].copy_from_slice(&checksum.to_le_bytes());
+    header
+}
+
+/// The folder of entry logs, with open files.
+pub(in crate::bookie) struct EntryLogs {
+    disk: Disk,
+    directory: PathBuf,
+    handles: Mutex<BTreeMap<u64, File>>,
+}
+
+impl EntryLogs {
+    /// The logs of this folder.
+    pub fn new(disk: Disk, directory: PathBuf) -> Self {
+        Self { disk, directory, handles: Mutex::default() }
+    }
+
+    fn path(&self, id: u64) -> PathBuf {
+        self.directory.join(entry_log_name(id))
+    }
+
+    fn handles(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, File>> {
+        self.handles.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Ids and lengths of all logs, in id order.
+    pub async fn list(&self) -> DiskResult<BTreeMap<u64, u64>> {
+        let names = self.disk.list(&self.directory).await?;
+        let logs =
+            names.iter().filter_map(|entry| Some((entry_log_id(&entry.name)?, entry.length)));
+        Ok(logs.collect())
+    }
+
+    /// An open log.
+    pub async fn open(&self, id: u64) -> DiskResult<File> {
+        let known = self.handles().get(&id).cloned();
+        if let Some(file) = known {
+            return Ok(file);
+        }
+        let file = self.disk.open(&self.path(id), CreateMode::Existing, OpenMode::Shared).await?;
+        let mut handles = self.handles();
+        let closed = if handles.len() >= HANDLES_MAX { handles.pop_first() } else { None };
+        handles.insert(id, Arc::clone(&file));
+        drop(handles);
+        drop(closed);
+        Ok(file)
+    }
+
+    async fn create(&self, id: u64) -> DiskResult<File> {
+        let file = self.disk.open(&self.path(id), CreateMode::CreateNew, OpenMode::Shared).await?;
+        file.write_at(0, vec![bytes::Bytes::copy_from_slice(&log_header(id))]).await?;
+        self.disk.sync_directory(&self.directory).await?;
+        self.handles().insert(id, Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// Removes a log nothing refers to.
+    pub async fn remove(&self, id: u64) -> DiskResult<()> {
+        let closed = self.handles().remove(&id);
+        drop(closed);
+        self.disk.remove(&self.path(id)).await
+    }
+}
+
+struct OpenLog {
+    id: u64,
+    file: File,
+    written: u64,
+    synced: u64,
+}
+
+/// Appends to the newest log. One per bookie.
+pub(in crate::bookie) struct EntryLogWriter {
+    logs: Arc<EntryLogs>,
+    log_bytes_max: u64,
+    next_id: u64,
+    open: Option<OpenLog>,
+    /// Lengths up to which logs are synced.
+    extents: BTreeMap<u64, u64>,
+    bytes_written: Arc<AtomicU64>,
+}
+
+impl EntryLogWriter {
+    /// A writer that begins a new log with its first flush.
+    pub fn new(
+        logs: Arc<EntryLogs>,
+        log_bytes_max: u64,
+        next_id: u64,
+        extents: BTreeMap<u64, u64>,
+        bytes_written: Arc<AtomicU64>,
+    ) -> Self {
+        Self { logs, log_bytes_max, next_id, open: None, extents, bytes_written }
+    }
+
+    /// Lengths up to which logs count.
+    pub const fn extents(&self) -> &BTreeMap<u64, u64> {
+        &self.extents
+    }
+
+    /// The id the next log will have.
+    pub const fn next_id(&self) -> u64 {
+        self.next_id
+    }
+
+    /// The log that is being appended to.
+    pub fn current(&self) -> Option<u64> {
+        self.open.as_ref().map(|open| open.id)
+    }
+
+    /// A log is to be removed.
+    pub fn forget(&mut self, id: u64) {
+        self.extents.remove(&id);
+    }
+
+    /// Writes and syncs all entries of a half but those of ledgers to skip. After an error the log is
+    /// abandoned as it is and the next call begins another.
+    pub async fn write_half<S>(&mut self, half: &Half, skip: S) -> DiskResult<Vec<Run>>
+    where
+        S: Fn(LedgerId) -> bool,
+    {
+        let result = self.write_entries(half, skip).await;
+        if result.is_err() {
+            self.open = None;
+        }
+        result
+    }
+
+    async fn write_entries<S>(&mut self, half: &Half, skip: S) -> DiskResult<Vec<Run>>
+    where
+        S: Fn(LedgerId) -> bool,
+    {
+        let mut runs = RunBuilder::default();
+        let mut buffer = BytesMut::with_capacity(WRITE_BYTES + WRITE_BYTES / 8);
+        for (ledger, entries) in &half.ledgers {
+            if skip(*ledger) {
+                continue;
+            }
+            for entry in entries {
+                let (id, end) = self.place(&mut buffer).await?;
+                let header = RecordHeader::of_entry(entry);
+                let length = u32::try_from(header.total_length()).unwrap_or(u32::MAX);
+                runs.record(*ledger, entry.entry, id, end, length);
+                header.encode(&mut buffer);
+                buffer.put_slice(&entry.payload);
+                if buffer.len() >= WRITE_BYTES {
+                    self.write(&mut buffer).await?;
+                }
+            }
+        }
+        self.write(&mut buffer).await?;
+        self.sync().await?;
+        Ok(runs.finish())
+    }
+
+    /// The log and offset of the next record, after beginning another log if this one is full.
+    async fn place(&mut self, buffer: &mut BytesMut) -> DiskResult<(u64, u64)> {
+        let full =
+            |open: &OpenLog, buffered: usize| open.written + buffered as u64 >= self.log_bytes_max;
+        if self.open.as_ref().is_some_and(|open| full(open, buffer.len())) {
+            self.write(buffer).await?;
+            self.sync().await?;
+            self.open = None;
+        }
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => {
+                let id = self.next_id;
+                // Counted up even if creating fails: the name may be there all the same.
+                self.next_id += 1;
+                let file = self.logs.create(id).await?;
+                OpenLog { id, file, written: LOG_HEADER_BYTES as u64, synced: 0 }
+            }
+        };
+        let place = (open.id, open.written + buffer.len() as u64);
+        self.open = Some(open);
+        Ok(place)
+    }
+
+    async fn write(&mut self, buffer: &mut BytesMut) -> DiskResult<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let bytes = buffer.split().freeze();
+        let length = bytes.len() as u64;
+        if length > 0 {
+            open.file.write_at(open.written, vec![bytes]).await?;
+        }
+        open.written += length;
+        self.bytes_written.fetch_add(length, Ordering::Relaxed);
+        if open.written - open.synced >= SYNC_BYTES {
+            self.sync().await?;
+        }
+        buffer.reserve(WRITE_BYTES + WRITE_BYTES / 8);
+        Ok(())
+    }
+
+    async fn sync(&mut self) -> DiskResult<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if open.written > open.synced {
+            if !mutant!("S-mark") {
+                open.file.sync().await?;
+            }
+            open.synced = open.written;
+        }
+        self.extents.insert(open.id, open.synced);
+        Ok(())
+    }
+}

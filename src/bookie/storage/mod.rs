@@ -1,0 +1,16 @@
+//! Where entries rest: entry logs hold them, the location index finds them, the checkpoint file says how much
+//! of both counts.
+
+mod checkpoint_file;
+mod entry_log;
+mod location_index;
+mod rebuild;
+mod run;
+
+pub(super) use checkpoint_file::CheckpointFile;
+pub(super) use entry_log::{
+    EntryLogWriter, EntryLogs, LOG_HEADER_BYTES, entry_log_id, entry_log_name, log_header_is_good,
+};
+pub(super) use location_index::{LocationIndex, LogUse};
+pub(super) use rebuild::rebuild;
+pub(super) use run::{Run, RunBuilder};

@@ -1,0 +1,145 @@
+//! Torn ends are forgiven, corruption is not, and neither is ever called absent.
+
+use super::*;
+use crate::bookie::journal::{GROUP_HEADER_BYTES, GroupHeader};
+use crate::runtime::real::runtime;
+
+/// Offsets of the groups in a copied journal file.
+async fn groups(folder: &Folder, path: &Path) -> Vec<u64> {
+    let bytes = folder.runtime.disk.read_file(path).await.unwrap().unwrap();
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let id = crate::bookie::journal::journal_file_id(name).unwrap();
+    (0..bytes.len())
+        .step_by(4096)
+        .filter(|at| {
+            let header = &bytes[*at..(*at + GROUP_HEADER_BYTES).min(bytes.len())];
+            GroupHeader::decode(header, id, *at as u64).is_some()
+        })
+        .map(|at| at as u64)
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_torn_last_group_is_an_end_and_a_bad_group_before_it_is_corruption() {
+    let folder = Folder::new(&runtime()).await;
+    let bookie = folder.start().await.unwrap();
+    for entry in 0..4 {
+        add(&bookie, batch(1, entry..entry + 1, 6000)).await.unwrap();
+    }
+    let copy = folder.crash_copy(true).await;
+    bookie.stop().await;
+    let (path, _) = copy.files("journal", ".journal").await.pop().unwrap();
+    let offsets = groups(&copy, &path).await;
+    assert_eq!(offsets.len(), 4);
+
+    let torn = copy.crash_copy(true).await;
+    let torn_path = torn.path.join("journal").join(path.file_name().unwrap());
+    flip(&torn.runtime, &torn_path, offsets[3] + 5000).await;
+    let other = torn.start().await.unwrap();
+    assert_holds(&other, 1, 0..3).await;
+    add(&other, batch(1, 3..4, 100)).await.unwrap();
+    let next = torn.crash_copy(true).await;
+    other.stop().await;
+    let survivor = next.start().await.unwrap();
+    assert_holds(&survivor, 1, 0..4).await;
+    survivor.stop().await;
+    next.remove().await;
+    torn.remove().await;
+
+    for bad in [offsets[1] + 10, offsets[1] + 5000, offsets[0] + 100] {
+        let corrupt = copy.crash_copy(true).await;
+        let corrupt_path = corrupt.path.join("journal").join(path.file_name().unwrap());
+        flip(&corrupt.runtime, &corrupt_path, bad).await;
+        assert!(matches!(corrupt.start().await, Err(BookieStartError::Corrupt(_))), "byte {bad}");
+        corrupt.remove().await;
+    }
+    copy.remove().await;
+    folder.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_torn_group_stays_an_end_over_many_crashes() {
+    let mut folder = Folder::new(&runtime()).await;
+    let bookie = folder.start().await.unwrap();
+    add(&bookie, batch(1, 0..2, 3000)).await.unwrap();
+    let first = folder.crash_copy(true).await;
+    bookie.stop().await;
+    folder.remove().await;
+    folder = first;
+    for life in 0..3 {
+        // A torn group of the last life: the last file's first free place gets half a group.
+        let (path, _) = folder.files("journal", ".journal").await.pop().unwrap();
+        let offsets = groups(&folder, &path).await;
+        let config =
+            BookieConfig { checkpoint_interval: Duration::from_secs(1000), ..folder.config() };
+        if let Some(last) = offsets.last().filter(|_| life > 0) {
+            flip(&folder.runtime, &path, last + 70).await;
+        }
+        let bookie =
+            Bookie::start(folder.runtime.clone(), config, Arc::new(Presences::default())).await;
+        let bookie = bookie.unwrap();
+        assert_holds(&bookie, 1, 0..2).await;
+        add(&bookie, batch(1, 2..3, 3000)).await.unwrap();
+        let copy = folder.crash_copy(true).await;
+        bookie.stop().await;
+        folder.remove().await;
+        folder = copy;
+    }
+    folder.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rot_in_an_entry_log_is_corrupt_and_never_absent() {
+    let folder = Folder::new(&runtime()).await;
+    let bookie = folder.start().await.unwrap();
+    add(&bookie, batch(1, 0..20, 100)).await.unwrap();
+    bookie.checkpoint().await.unwrap();
+    let (path, _) = folder.files("ledgers", ".entries").await.pop().unwrap();
+    // Entry 5's payload.
+    flip(&folder.runtime, &path, 64 + 5 * 148 + 60).await;
+    assert_eq!(read_ids(&bookie, 1, 0).await.unwrap(), vec![0, 1, 2, 3, 4]);
+    assert!(matches!(read_ids(&bookie, 1, 5).await, Err(ReadError::Corrupt(_))));
+    assert_eq!(read_ids(&bookie, 1, 6).await.unwrap().len(), 14);
+    assert!(bookie.stats().corrupt_found > 0);
+    // Its header: without the index, the entry's place cannot be told any more.
+    flip(&folder.runtime, &path, 64 + 5 * 148 + 20).await;
+    let copy = folder.crash_copy(false).await;
+    let other = copy.start().await.unwrap();
+    assert!(matches!(read_ids(&other, 1, 5).await, Err(ReadError::Unknown(_))));
+    assert!(matches!(read_ids(&other, 1, 20).await, Err(ReadError::Unknown(_))));
+    assert_eq!(read_ids(&other, 1, 6).await.unwrap().len(), 14);
+    // A good copy heals it.
+    let healing = AddBatch { recovery: true, ..batch(1, 5..6, 100) };
+    add(&other, healing).await.unwrap();
+    other.checkpoint().await.unwrap();
+    assert_eq!(read_ids(&other, 1, 0).await.unwrap().len(), 20);
+    other.stop().await;
+    bookie.stop().await;
+    copy.remove().await;
+    folder.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_checkpoint_file_or_a_lost_log_refuses_the_start() {
+    let folder = Folder::new(&runtime()).await;
+    let bookie = folder.start().await.unwrap();
+    add(&bookie, batch(1, 0..20, 100)).await.unwrap();
+    bookie.stop().await;
+    let damaged = folder.crash_copy(true).await;
+    flip(&damaged.runtime, &damaged.path.join("ledgers/checkpoint"), 70).await;
+    assert!(matches!(damaged.start().await, Err(BookieStartError::Corrupt(_))));
+    damaged.remove().await;
+    let lost = folder.crash_copy(true).await;
+    for (path, _) in lost.files("ledgers", ".entries").await {
+        lost.runtime.disk.remove(&path).await.unwrap();
+    }
+    assert!(matches!(lost.start().await, Err(BookieStartError::Corrupt(_))));
+    lost.remove().await;
+    let lost = folder.crash_copy(true).await;
+    for (path, _) in lost.files("journal", ".journal").await {
+        lost.runtime.disk.remove(&path).await.unwrap();
+    }
+    assert!(matches!(lost.start().await, Err(BookieStartError::Corrupt(_))));
+    lost.remove().await;
+    folder.remove().await;
+}

@@ -1,0 +1,196 @@
+//! A disk that fails when told to.
+
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::runtime::real::runtime;
+use crate::runtime::{
+    DirectoryEntry, Disk, DiskDriver, DiskError, DiskErrorKind, DiskLock, DiskOperation,
+    DiskResult, File, FileDriver,
+};
+
+/// What fails now.
+#[derive(Default)]
+struct Faults {
+    journal_sync: AtomicBool,
+    log_sync: AtomicBool,
+    free_space: AtomicU64,
+}
+
+impl Faults {
+    fn check(&self, path: &Path) -> DiskResult<()> {
+        let name = path.to_string_lossy();
+        let fails = (name.ends_with(".journal") && self.journal_sync.load(Ordering::SeqCst))
+            || (name.ends_with(".entries") && self.log_sync.load(Ordering::SeqCst));
+        if fails {
+            return Err(DiskError::new(
+                DiskOperation::Sync,
+                path,
+                DiskErrorKind::Failed,
+                "told to",
+            ));
+        }
+        Ok(())
+    }
+}
+
+struct FaultyDisk(Disk, Arc<Faults>);
+
+struct FaultyFile(File, PathBuf, Arc<Faults>);
+
+#[async_trait]
+impl FileDriver for FaultyFile {
+    async fn read_at(&self, offset: u64, length: usize) -> DiskResult<Bytes> {
+        self.0.read_at(offset, length).await
+    }
+    async fn write_at(&self, offset: u64, buffers: Vec<Bytes>) -> DiskResult<()> {
+        self.0.write_at(offset, buffers).await
+    }
+    async fn sync(&self) -> DiskResult<()> {
+        self.2.check(&self.1)?;
+        self.0.sync().await
+    }
+    async fn write_and_sync(&self, offset: u64, buffers: Vec<Bytes>) -> DiskResult<()> {
+        self.0.write_at(offset, buffers).await?;
+        self.2.check(&self.1)?;
+        self.0.sync().await
+    }
+    async fn length(&self) -> DiskResult<u64> {
+        self.0.length().await
+    }
+    async fn set_length(&self, length: u64) -> DiskResult<()> {
+        self.0.set_length(length).await
+    }
+}
+
+#[async_trait]
+impl DiskDriver for FaultyDisk {
+    async fn open(&self, path: &Path, create: CreateMode, mode: OpenMode) -> DiskResult<File> {
+        let file = self.0.open(path, create, mode).await?;
+        Ok(Arc::new(FaultyFile(file, path.to_owned(), Arc::clone(&self.1))))
+    }
+    async fn rename(&self, from: &Path, to: &Path) -> DiskResult<()> {
+        self.0.rename(from, to).await
+    }
+    async fn remove(&self, path: &Path) -> DiskResult<()> {
+        self.0.remove(path).await
+    }
+    async fn remove_directory(&self, path: &Path) -> DiskResult<()> {
+        self.0.remove_directory(path).await
+    }
+    async fn create_directory(&self, path: &Path) -> DiskResult<()> {
+        self.0.create_directory(path).await
+    }
+    async fn list(&self, path: &Path) -> DiskResult<Vec<DirectoryEntry>> {
+        self.0.list(path).await
+    }
+    async fn sync_directory(&self, path: &Path) -> DiskResult<()> {
+        self.0.sync_directory(path).await
+    }
+    async fn free_space(&self, _path: &Path) -> DiskResult<u64> {
+        Ok(self.1.free_space.load(Ordering::SeqCst))
+    }
+    async fn lock(&self, path: &Path) -> DiskResult<Box<dyn DiskLock>> {
+        self.0.lock(path).await
+    }
+}
+
+async fn faulty() -> (Folder, Arc<Faults>) {
+    let faults = Arc::new(Faults::default());
+    faults.free_space.store(1 << 40, Ordering::SeqCst);
+    let mut runtime = runtime();
+    runtime.disk = Disk::new(Arc::new(FaultyDisk(runtime.disk.clone(), Arc::clone(&faults))));
+    (Folder::new(&runtime).await, faults)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_sync_poisons_for_good() {
+    let (folder, faults) = faulty().await;
+    let bookie = folder.start().await.unwrap();
+    add(&bookie, batch(1, 0..5, 100)).await.unwrap();
+    faults.journal_sync.store(true, Ordering::SeqCst);
+    assert!(matches!(add(&bookie, batch(1, 5..6, 100)).await, Err(AddError::Poisoned(_))));
+    faults.journal_sync.store(false, Ordering::SeqCst);
+    assert!(bookie.poisoned().await.contains("told to"));
+    assert!(matches!(add(&bookie, batch(1, 6..7, 100)).await, Err(AddError::Poisoned(_))));
+    let fenced = ReadRequest { fence: true, ..request(1, 0) };
+    assert!(matches!(bookie.read(fenced).await, Err(ReadError::Unknown(_))));
+    assert_holds(&bookie, 1, 0..5).await;
+    assert!(bookie.stats().poisoned.is_some());
+    bookie.stop().await;
+    folder.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_flush_goes_first_the_next_time() {
+    let (folder, faults) = faulty().await;
+    let bookie = folder.start().await.unwrap();
+    add(&bookie, batch(1, 0..5, 100)).await.unwrap();
+    faults.log_sync.store(true, Ordering::SeqCst);
+    bookie.checkpoint().await.unwrap_err();
+    assert_holds(&bookie, 1, 0..5).await;
+    add(&bookie, batch(1, 5..9, 100)).await.unwrap();
+    faults.log_sync.store(false, Ordering::SeqCst);
+    bookie.checkpoint().await.unwrap();
+    // Only the first half is behind the mark now; the journal has the second.
+    let copy = folder.crash_copy(true).await;
+    let other = copy.start().await.unwrap();
+    assert_holds(&other, 1, 0..9).await;
+    other.stop().await;
+    bookie.stop().await;
+    copy.remove().await;
+    folder.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_cache_holds_adds_back_and_lets_go_again() {
+    let (folder, faults) = faulty().await;
+    let bookie = folder.start().await.unwrap();
+    faults.log_sync.store(true, Ordering::SeqCst);
+    let mut overloaded = 0;
+    for round in 0..16 {
+        let added = add(&bookie, batch(1, round * 64..round * 64 + 64, 1000)).await;
+        if let Err(error) = added {
+            assert_eq!(error, AddError::Overloaded);
+            overloaded += 1;
+            break;
+        }
+    }
+    assert_eq!(overloaded, 1);
+    faults.log_sync.store(false, Ordering::SeqCst);
+    bookie.checkpoint().await.unwrap();
+    add(&bookie, batch(2, 0..10, 1000)).await.unwrap();
+    bookie.stop().await;
+    folder.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_takes_fences_and_recovery_adds_only() {
+    let (folder, faults) = faulty().await;
+    let config = BookieConfig {
+        free_space_low_bytes: 1000,
+        checkpoint_interval: Duration::from_millis(5),
+        ..folder.config()
+    };
+    let directory = Arc::new(Presences::default());
+    let bookie = Bookie::start(folder.runtime.clone(), config, directory).await.unwrap();
+    let clock = folder.runtime.clock.clone();
+    add(&bookie, batch(1, 0..2, 10)).await.unwrap();
+    faults.free_space.store(900, Ordering::SeqCst);
+    while !bookie.stats().read_only {
+        clock.sleep(Duration::from_millis(2)).await;
+    }
+    assert_eq!(add(&bookie, batch(1, 2..3, 10)).await, Err(AddError::ReadOnly));
+    add(&bookie, AddBatch { recovery: true, ..batch(1, 2..3, 10) }).await.unwrap();
+    bookie.last_add_confirmed(LedgerId(1), CREATOR, true).await.unwrap();
+    faults.free_space.store(1100, Ordering::SeqCst);
+    clock.sleep(Duration::from_millis(50)).await;
+    assert!(bookie.stats().read_only, "hysteresis");
+    faults.free_space.store(1300, Ordering::SeqCst);
+    while bookie.stats().read_only {
+        clock.sleep(Duration::from_millis(2)).await;
+    }
+    add(&bookie, batch(2, 0..1, 10)).await.unwrap();
+    bookie.stop().await;
+    folder.remove().await;
+}

@@ -1,0 +1,261 @@
+//! Entries that are in the journal and not yet in the entry log, in two halves: one takes new entries, the
+//! other is being flushed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::sync::Notify;
+
+use super::journal::JournalPosition;
+use crate::domain::{Entry, EntryId, LedgerId};
+use crate::{invariant, reached};
+
+/// Memory of an entry beside its payload.
+const ENTRY_OVERHEAD_BYTES: usize = 96;
+
+/// Entries by ledger, each ledger's in id order.
+#[derive(Default)]
+pub(super) struct Half {
+    /// The entries.
+    pub ledgers: BTreeMap<LedgerId, Vec<Entry>>,
+    bytes: usize,
+}
+
+impl Half {
+    /// Takes entries in. Ascending ids, the ordinary case, are appended.
+    pub fn insert(&mut self, ledger: LedgerId, entries: &[Entry]) {
+        let kept = self.ledgers.entry(ledger).or_default();
+        for entry in entries {
+            self.bytes += entry.payload.len() + ENTRY_OVERHEAD_BYTES;
+            if kept.last().is_none_or(|last| last.entry < entry.entry) {
+                kept.push(entry.clone());
+                continue;
+            }
+            match kept.binary_search_by_key(&entry.entry, |kept| kept.entry) {
+                Ok(at) => {
+                    // The protocol makes all copies of an entry equal; only the last add confirmed of a
+                    // recovery add may differ.
+                    invariant!(
+                        kept[at].payload == entry.payload && kept[at].length == entry.length,
+                        "entry {ledger}:{} is added again with other bytes",
+                        entry.entry
+                    );
+                    reached!("bookie: entry added again");
+                    kept[at] = entry.clone();
+                }
+                Err(at) => kept.insert(at, entry.clone()),
+            }
+        }
+    }
+
+    /// Forgets a deleted ledger.
+    pub fn forget(&mut self, ledger: LedgerId) {
+        if let Some(entries) = self.ledgers.remove(&ledger) {
+            let payloads: usize = entries.iter().map(|entry| entry.payload.len()).sum();
+            let bytes = payloads + entries.len() * ENTRY_OVERHEAD_BYTES;
+            self.bytes = self.bytes.saturating_sub(bytes);
+        }
+    }
+
+    /// True without any entries.
+    pub fn is_empty(&self) -> bool {
+        self.ledgers.is_empty()
+    }
+
+    /// Memory taken, near enough.
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Appends the contiguous run from `first` to `out`, within the limits.
+    fn run(&self, ledger: LedgerId, first: EntryId, budget: &mut ReadBudget, out: &mut Vec<Entry>) {
+        let Some(kept) = self.ledgers.get(&ledger) else { return };
+        let Ok(at) = kept.binary_search_by_key(&first, |kept| kept.entry) else { return };
+        let mut wanted = first;
+        for entry in &kept[at..] {
+            if entry.entry != wanted || !budget.take(entry.payload.len()) {
+                return;
+            }
+            out.push(entry.clone());
+            wanted = wanted.next();
+        }
+    }
+}
+
+/// What a read may still return. The first entry always passes.
+pub(super) struct ReadBudget {
+    /// Entries left.
+    pub entries: u32,
+    /// Payload bytes left.
+    pub bytes: u64,
+    started: bool,
+}
+
+impl ReadBudget {
+    /// At most this much.
+    pub fn new(entries: u32, bytes: u32) -> Self {
+        Self { entries: entries.max(1), bytes: u64::from(bytes), started: false }
+    }
+
+    /// Takes one entry of this size, if it fits.
+    pub fn take(&mut self, payload: usize) -> bool {
+        let payload = payload as u64;
+        if self.entries == 0 || (self.started && payload > self.bytes) {
+            return false;
+        }
+        self.started = true;
+        self.entries -= 1;
+        self.bytes = self.bytes.saturating_sub(payload);
+        true
+    }
+
+    /// Nothing more fits.
+    pub const fn is_spent(&self) -> bool {
+        self.entries == 0 || (self.started && self.bytes == 0)
+    }
+}
+
+/// A half on its way to the entry log, with the journal position that may become the mark once it is there.
+pub(super) struct FrozenHalf {
+    /// The entries.
+    pub half: Half,
+    /// Everything before it is in this half or already flushed.
+    pub mark: JournalPosition,
+}
+
+/// Both halves, under one lock.
+pub(super) struct Halves {
+    active: Half,
+    frozen: Option<Arc<FrozenHalf>>,
+    synced: JournalPosition,
+    limit: usize,
+}
+
+impl Halves {
+    /// Takes synced entries in.
+    pub fn insert(&mut self, ledger: LedgerId, entries: &[Entry]) {
+        self.active.insert(ledger, entries);
+    }
+
+    /// Everything before `position` is inserted. True if it is time to flush.
+    pub fn set_synced(&mut self, position: JournalPosition) -> bool {
+        self.synced = position;
+        self.active.bytes >= self.limit / 4 * 3
+    }
+
+    /// Everything before it is synced and inserted.
+    pub const fn synced(&self) -> JournalPosition {
+        self.synced
+    }
+
+    /// The half being flushed; if there is none, freezes the active one first. The mark is captured under
+    /// the same lock that insertion holds, so nothing before it can be outside the frozen half.
+    pub fn freeze(&mut self) -> Arc<FrozenHalf> {
+        if let Some(frozen) = &self.frozen {
+            reached!("bookie: a failed flush is tried again first");
+            return Arc::clone(frozen);
+        }
+        let half = std::mem::take(&mut self.active);
+        let frozen = Arc::new(FrozenHalf { half, mark: self.synced });
+        self.frozen = Some(Arc::clone(&frozen));
+        frozen
+    }
+
+    /// Planted bug S29: the failed half goes behind newer entries.
+    pub fn trade_places(&mut self) {
+        if let Some(frozen) = self.frozen.take().and_then(Arc::into_inner) {
+            let half = std::mem::replace(&mut self.active, frozen.half);
+            self.frozen = Some(Arc::new(FrozenHalf { half, mark: self.synced }));
+        }
+    }
+
+    /// Appends the contiguous run from `first`, going from half to half, and returns the first entry not
+    /// found.
+    pub fn run(
+        &self,
+        ledger: LedgerId,
+        first: EntryId,
+        budget: &mut ReadBudget,
+        out: &mut Vec<Entry>,
+    ) -> EntryId {
+        loop {
+            let before = out.len();
+            self.active.run(ledger, next_of(first, out), budget, out);
+            if let Some(frozen) = &self.frozen {
+                frozen.half.run(ledger, next_of(first, out), budget, out);
+            }
+            if out.len() == before {
+                return next_of(first, out);
+            }
+        }
+    }
+
+    /// Forgets a deleted ledger.
+    pub fn forget(&mut self, ledger: LedgerId) {
+        self.active.forget(ledger);
+    }
+
+    /// Nothing is waiting for a flush.
+    pub fn is_empty(&self) -> bool {
+        self.active.is_empty() && self.frozen.is_none()
+    }
+}
+
+fn next_of(first: EntryId, out: &[Entry]) -> EntryId {
+    out.last().map_or(first, |last| last.entry.next())
+}
+
+/// The cache with its wake-ups.
+pub(super) struct WriteCache {
+    halves: Mutex<Halves>,
+    limit: usize,
+    /// Wakes the keeper.
+    pub flush_wanted: Notify,
+    room: Notify,
+}
+
+impl WriteCache {
+    /// An empty cache behind `synced`.
+    pub fn new(limit: usize, synced: JournalPosition) -> Self {
+        let halves = Halves { active: Half::default(), frozen: None, synced, limit };
+        Self { halves: Mutex::new(halves), limit, flush_wanted: Notify::new(), room: Notify::new() }
+    }
+
+    /// Puts in what replay found.
+    pub fn fill(&mut self, half: Half) {
+        self.lock().active = half;
+    }
+
+    /// Locks both halves. Never held across a suspension point.
+    pub fn lock(&self) -> MutexGuard<'_, Halves> {
+        self.halves.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The active half can take more.
+    pub fn has_room(&self) -> bool {
+        self.lock().active.bytes < self.limit
+    }
+
+    /// Waits until the active half can take more. One waiter: the journal's writer.
+    pub async fn wait_for_room(&self) {
+        while !self.has_room() {
+            self.flush_wanted.notify_one();
+            self.room.notified().await;
+        }
+    }
+
+    /// Starts a flush; see [`Halves::freeze`].
+    pub fn freeze(&self) -> Arc<FrozenHalf> {
+        let frozen = self.lock().freeze();
+        self.room.notify_one();
+        frozen
+    }
+
+    /// The frozen half is in the entry log and in the index.
+    pub fn flushed(&self) {
+        let frozen = self.lock().frozen.take();
+        // Freed outside the lock: it can be large.
+        drop(frozen);
+        self.room.notify_one();
+    }
+}
