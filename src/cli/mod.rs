@@ -5,6 +5,7 @@ mod bench;
 mod client_options;
 mod configuration;
 mod consume;
+mod inspect;
 mod output;
 mod produce;
 mod settings;
@@ -78,6 +79,8 @@ enum Command {
     /// The floor server of `bench`.
     #[command(hide = true)]
     BenchFloorServer(bench::FloorServerCommand),
+    /// Look into data files without changing them.
+    Inspect(inspect::InspectCommand),
     /// Check or show the configuration.
     Config(configuration::ConfigCommand),
 }
@@ -108,6 +111,7 @@ pub fn run() -> u8 {
         Command::Consume(command) => consume::consume(&command),
         Command::Bench(command) => bench::bench(&command),
         Command::BenchFloorServer(command) => bench::serve_floor(&command),
+        Command::Inspect(command) => inspect::inspect(&command),
         Command::Config(command) => configuration::configuration(&command),
     }
 }
@@ -130,6 +134,8 @@ mod tests {
             "seawall bench --scenario W1,C4 --rounds 1 -o json",
             "seawall --log debug config check seawall.toml",
             "seawall config show",
+            "seawall inspect journal data",
+            "seawall inspect entry-log data/ledgers/x -o json",
             "seawall produce t -m a,b -n 3 -k key -p a=b -p c=d -r 10 --compression lz4",
             "seawall produce t -f a.bin -f b.bin --url pulsar://other:6650 -o json",
             "seawall consume t -s sub -n 0 -t key_shared -p earliest --timeout 5s --no-ack",
