@@ -55,6 +55,8 @@ table! {
     ACTIVE_CONNECTIONS = gauge("pulsar_active_connections", "Open client connections.");
     CONNECTIONS_CREATED = gauge("pulsar_connection_created_total_count", "Client connections accepted since start.");
     CONNECTIONS_CLOSED = gauge("pulsar_connection_closed_total_count", "Client connections closed since start.");
+    CONNECTIONS_REFUSED = counter("seawall_pulsar_connections_refused", "Client connections closed at once because too many were open.");
+    PROTOCOL_ERRORS = counter("seawall_pulsar_protocol_errors", "Client connections closed because of what the client sent.");
     HTTP_CONNECTIONS = gauge("seawall_http_connections", "Open HTTP connections.");
     HTTP_REFUSED = counter("seawall_http_connections_refused", "HTTP connections closed at once because too many were open.");
     READY = gauge("seawall_ready", "1 when the node serves.");

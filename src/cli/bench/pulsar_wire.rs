@@ -353,44 +353,92 @@ pub(super) fn read_messages(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{EntryId, LedgerId, Position};
+    use crate::frontend::pulsar::codec::{self, Command};
 
-    #[test]
-    fn a_send_frame_is_what_it_says() {
-        let mut encoder = Encoder::new(MessageShape { size: 100, batch: 1 }, "p");
-        let mut bytes = BytesMut::new();
-        encoder.frame(5, Some(77), &mut bytes);
-        let frame = next_frame(&mut bytes).unwrap();
-        assert!(bytes.is_empty());
-        let send = find_bytes(base(&frame), SEND).unwrap();
-        assert_eq!(find_number(send, 2), Some(FIRST_SEQUENCE + 5));
-        let rest = &frame[4 + base(&frame).len()..];
-        assert_eq!(rest[..2], MAGIC.to_be_bytes());
-        assert_eq!(rest[2..6], crc32c::crc32c(&rest[6..]).to_be_bytes());
-        assert_eq!(wire::stamp_of(&frame[frame.len() - 100..]), 77);
+    /// What the front end makes of our bytes.
+    fn decode(bytes: &mut BytesMut) -> (Command, Bytes) {
+        let frame = codec::next_frame(bytes, 1 << 20).unwrap().unwrap();
+        (Command::decode(&frame.command).unwrap(), frame.payload)
     }
 
     #[test]
-    fn receipts_are_read_on_both_paths() {
-        let mut fields = BytesMut::new();
-        put_number(1, 0, &mut fields);
-        put_number(2, FIRST_SEQUENCE + 9, &mut fields);
-        let mut input = command(SEND_RECEIPT, &fields);
-        let mut base = BytesMut::new();
-        put_bytes(SEND_RECEIPT, &fields, &mut base);
-        put_number(1, SEND_RECEIPT, &mut base);
-        input.put_u32(base.len() as u32 + 4);
-        input.put_u32(base.len() as u32);
-        input.put_slice(&base);
-        let (mut seen, mut reply) = (Vec::new(), BytesMut::new());
+    fn send_frames_are_what_the_front_end_expects() {
+        for (batch, count) in [(1, 1), (100, 100)] {
+            let mut encoder = Encoder::new(MessageShape { size: 100, batch }, "p");
+            let mut bytes = BytesMut::new();
+            encoder.frame(0, None, &mut bytes);
+            encoder.frame(300, (batch == 1).then_some(77), &mut bytes);
+            for number in [0, 300] {
+                let (command, payload) = decode(&mut bytes);
+                let Command::Send(send) = command else { panic!("{command:?}") };
+                assert_eq!(send.sequence_id, FIRST_SEQUENCE + number);
+                let facts = codec::inspect_entry(&payload).unwrap();
+                assert_eq!(facts.message_count, count);
+                assert_eq!(facts.is_batch, batch > 1);
+            }
+            assert!(bytes.is_empty());
+        }
+    }
+
+    #[test]
+    fn requests_are_what_the_front_end_expects() {
+        assert!(matches!(decode(&mut connect()).0, Command::Connect(_)));
+        assert!(matches!(decode(&mut flow(5)).0, Command::Flow(flow) if flow.message_permits == 5));
+        let (command, _) = decode(&mut producer("t", "p"));
+        assert!(matches!(command, Command::Producer(producer) if producer.topic == "t"));
+        let (command, _) = decode(&mut subscribe("t", true));
+        assert!(
+            matches!(command, Command::Subscribe(subscribe) if subscribe.subscription == "bench")
+        );
+    }
+
+    #[test]
+    fn receipts_are_read() {
+        let (mut input, mut reply) = (BytesMut::new(), BytesMut::new());
+        let position = Position::new(LedgerId(3), EntryId(400));
+        codec::encode_send_receipt(0, FIRST_SEQUENCE + 9, None, position, &mut input);
+        codec::encode_send_receipt(0, FIRST_SEQUENCE + 10, Some(12), position, &mut input);
+        let mut seen = Vec::new();
         read_receipts(&mut input, &mut reply, &mut |number| seen.push(number)).unwrap();
-        assert_eq!(seen, [9, 9]);
+        assert_eq!(seen, [9, 10]);
+        assert!(reply.is_empty());
+    }
+
+    #[test]
+    fn messages_are_read_acknowledged_and_replaced() {
+        let mut encoder = Encoder::new(MessageShape { size: 100, batch: 1 }, "p");
+        let (mut input, mut reply) = (BytesMut::new(), BytesMut::new());
+        for number in 0..REFILL {
+            let mut sent = BytesMut::new();
+            encoder.frame(number, Some(number + 5), &mut sent);
+            let (_, entry) = decode(&mut sent);
+            let head = codec::MessageHead {
+                consumer_id: 0,
+                position: Position::new(LedgerId(3), EntryId(number as i64)),
+                partition: None,
+                redelivery_count: 0,
+                ack_set: &[],
+                consumer_epoch: None,
+            };
+            codec::encode_message_head(&head, entry.len(), &mut input);
+            input.put_slice(&entry);
+        }
+        let (mut permits, mut stamps) = (Permits::default(), Vec::new());
+        read_messages(&mut input, &mut reply, &mut permits, 100, &mut |stamp| stamps.push(stamp))
+            .unwrap();
+        assert_eq!(stamps, (5..REFILL + 5).collect::<Vec<_>>());
+        assert!(matches!(decode(&mut reply).0, Command::Flow(_)));
+        let (command, _) = decode(&mut reply);
+        let Command::Ack(ack) = command else { panic!("{command:?}") };
+        assert_eq!(ack.message_id[0].entry_id, REFILL - 1);
     }
 
     #[test]
     fn pings_are_answered_and_errors_are_errors() {
         let (mut input, mut reply) = (command(PING, &[]), BytesMut::new());
         read_receipts(&mut input, &mut reply, &mut |_| {}).unwrap();
-        assert_eq!(command_type(&reply[4..]), Some(PONG));
+        assert!(matches!(decode(&mut reply).0, Command::Pong(_)));
         let mut input = command(SEND_ERROR, &[]);
         assert!(read_receipts(&mut input, &mut reply, &mut |_| {}).is_err());
     }
