@@ -8,6 +8,7 @@ mod consume;
 mod inspect;
 mod output;
 mod produce;
+mod running_node;
 mod settings;
 mod standalone;
 

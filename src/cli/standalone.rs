@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::output::complain;
+use super::output::{complain, say};
+use super::running_node::RunningNode;
 use super::settings::{self, Settings, SettingsError};
-use super::{FAILED, USAGE};
+use super::{FAILED, GOOD, USAGE};
+use crate::runtime::real::{self, ProcessSignals};
 
 /// Run a whole node in one process: metadata, storage and broker. Every message is on synced storage before
 /// it is acknowledged.
@@ -69,9 +71,49 @@ pub(super) fn standalone(command: StandaloneCommand) -> u8 {
             return USAGE;
         }
     };
-    complain(&format!(
-        "the node is not assembled yet (data would be in {})",
-        settings.data.display()
-    ));
-    FAILED
+    match real::run(|| serve(settings)) {
+        Ok(code) => code,
+        Err(error) => {
+            complain(&error);
+            FAILED
+        }
+    }
+}
+
+async fn serve(settings: Settings) -> u8 {
+    // Taken before anything is started: a signal during the start stops it cleanly too.
+    let mut signals = match ProcessSignals::take() {
+        Ok(signals) => signals,
+        Err(error) => {
+            complain(&error);
+            return FAILED;
+        }
+    };
+    let started = tokio::select! {
+        biased;
+        () = signals.stop_asked() => return GOOD,
+        started = RunningNode::start(real::runtime(), &settings) => started,
+    };
+    let node = match started {
+        Ok(node) => node,
+        Err(reason) => {
+            complain(&reason);
+            return FAILED;
+        }
+    };
+    // Scripts and the bench read these lines: a word, an address; then the word `ready`.
+    say(&format!("data     {}", settings.data.display()));
+    say(&format!("pulsar   pulsar://{}", node.pulsar_address));
+    say(&format!("http     http://{}", node.http_address));
+    say(&"ready");
+    let code = tokio::select! {
+        biased;
+        () = signals.stop_asked() => GOOD,
+        reason = node.failed() => {
+            complain(&reason);
+            FAILED
+        }
+    };
+    node.stop().await;
+    code
 }
