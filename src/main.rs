@@ -1,3 +1,5 @@
 //! Hands the arguments to `cli`.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    std::process::ExitCode::from(seawall::cli::run())
+}

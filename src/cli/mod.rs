@@ -1,1 +1,157 @@
-//! Placeholder, replaced by the module's first commit.
+//! The words a person types. Arguments, environment, standard output and exit codes are touched here and
+//! nowhere else. Exit codes: 0 good, 1 the thing asked for failed, 2 usage or configuration.
+
+mod bench;
+mod client_options;
+mod configuration;
+mod consume;
+mod inspect;
+mod output;
+mod produce;
+mod running_node;
+mod settings;
+mod standalone;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::telemetry::logs::{self, LogFormat};
+
+/// The thing asked for was done.
+pub const GOOD: u8 = 0;
+/// It was not.
+pub const FAILED: u8 = 1;
+/// The arguments or the configuration are wrong; nothing was tried.
+pub const USAGE: u8 = 2;
+
+/// A distributed log and message broker that speaks Pulsar's protocol.
+///
+/// Examples:
+///   seawall standalone
+///   seawall produce my-topic -m hello -n 10
+///   seawall consume my-topic -s my-sub -n 10 -p Earliest
+#[derive(Debug, Parser)]
+#[command(name = "seawall", version, verbatim_doc_comment, disable_help_subcommand = true)]
+struct Arguments {
+    #[command(flatten)]
+    logs: LogOptions,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Where logs go is the same for every command.
+#[derive(Debug, Args)]
+struct LogOptions {
+    /// What to log to standard error, for example info,seawall::broker=debug.
+    #[arg(
+        id = "log_filter",
+        long = "log",
+        env = "SEAWALL_LOG",
+        default_value = "warn",
+        global = true
+    )]
+    filter: String,
+    /// How.
+    #[arg(
+        id = "log_format",
+        long = "log-format",
+        env = "SEAWALL_LOG_FORMAT",
+        default_value = "text",
+        global = true
+    )]
+    format: LogFormatName,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum LogFormatName {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a whole node in one process: metadata, storage and broker.
+    Standalone(standalone::StandaloneCommand),
+    /// Publish messages.
+    Produce(produce::ProduceCommand),
+    /// Receive, print and acknowledge messages.
+    Consume(consume::ConsumeCommand),
+    /// Measure against a floor in the same run.
+    Bench(bench::BenchCommand),
+    /// The floor server of `bench`.
+    #[command(hide = true)]
+    BenchFloorServer(bench::FloorServerCommand),
+    /// Look into data files without changing them.
+    Inspect(inspect::InspectCommand),
+    /// Check or show the configuration.
+    Config(configuration::ConfigCommand),
+}
+
+/// Parses the process's arguments and performs the command; the answer is the exit code.
+pub fn run() -> u8 {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are not mistakes and go to standard output.
+            let code = if error.use_stderr() { USAGE } else { GOOD };
+            // Nobody is left to tell when standard output is gone.
+            let _ = error.print();
+            return code;
+        }
+    };
+    let format = match arguments.logs.format {
+        LogFormatName::Text => LogFormat::Text,
+        LogFormatName::Json => LogFormat::Json,
+    };
+    if let Err(error) = logs::start(&arguments.logs.filter, format) {
+        output::complain(&error);
+        return USAGE;
+    }
+    match arguments.command {
+        Command::Standalone(command) => standalone::standalone(command),
+        Command::Produce(command) => produce::produce(&command),
+        Command::Consume(command) => consume::consume(&command),
+        Command::Bench(command) => bench::bench(&command),
+        Command::BenchFloorServer(command) => bench::serve_floor(&command),
+        Command::Inspect(command) => inspect::inspect(&command),
+        Command::Config(command) => configuration::configuration(&command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_table_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn usual_command_lines_are_understood() {
+        for line in [
+            "seawall standalone --data /x --pulsar-port 0 --http-port 0 --listen 127.0.0.1",
+            "seawall bench --scenario W1,C4 --rounds 1 -o json",
+            "seawall --log debug config check seawall.toml",
+            "seawall config show",
+            "seawall inspect journal data",
+            "seawall inspect entry-log data/ledgers/x -o json",
+            "seawall produce t -m a,b -n 3 -k key -p a=b -p c=d -r 10 --compression lz4",
+            "seawall produce t -f a.bin -f b.bin --url pulsar://other:6650 -o json",
+            "seawall consume t -s sub -n 0 -t key_shared -p earliest --timeout 5s --no-ack",
+        ] {
+            assert!(Arguments::try_parse_from(line.split(' ')).is_ok(), "{line}");
+        }
+        for line in [
+            "seawall",
+            "seawall standalone --pulsar-port 70000",
+            "seawall bench -o xml",
+            "seawall produce t -p no-equals-sign",
+            "seawall consume t",
+            "seawall consume t -s sub -t Some",
+        ] {
+            assert!(Arguments::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
+    }
+}

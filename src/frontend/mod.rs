@@ -1,4 +1,6 @@
-//! Translate client protocols to broker calls; decide nothing.
+//! Translate client protocols to broker calls; decide nothing. No front end names another.
 
+/// HTTP: administration, statistics, metrics, health.
+pub mod admin;
 /// Pulsar's binary protocol.
 pub mod pulsar;

@@ -1,0 +1,84 @@
+//! Statistics of topics.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+
+use super::AdminState;
+use super::aggregate::sum;
+use super::paths::{Query, TopicPath};
+use super::refusal::Refusal;
+use super::stats_json::{InternalStatsJson, PartitionedJson, TopicJson};
+use super::topics::parts_of;
+
+/// A message's place.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MessageIdJson {
+    ledger_id: i64,
+    entry_id: i64,
+    partition_index: i64,
+}
+
+/// Statistics of one topic.
+pub(crate) async fn topic(
+    State(state): State<Arc<AdminState>>,
+    TopicPath(name): TopicPath,
+) -> Result<Json<TopicJson>, Refusal> {
+    if state.broker.partitions(&name, false).await? > 0 {
+        return Err(Refusal::missing(format!("{name} is partitioned: ask for partitioned-stats")));
+    }
+    let stats = state.broker.topic(&name, false).await?.stats().await;
+    Ok(Json(TopicJson::new(&stats, &state.config.advertised_host)))
+}
+
+/// Ledgers and cursors of one topic.
+pub(crate) async fn internal(
+    State(state): State<Arc<AdminState>>,
+    TopicPath(name): TopicPath,
+) -> Result<Json<InternalStatsJson>, Refusal> {
+    let stats = state.broker.topic(&name, false).await?.stats().await;
+    Ok(Json(InternalStatsJson::new(&stats)))
+}
+
+/// Sum over the partitions and, when asked for, each.
+pub(crate) async fn partitioned(
+    State(state): State<Arc<AdminState>>,
+    TopicPath(name): TopicPath,
+    query: Query,
+) -> Result<Json<PartitionedJson>, Refusal> {
+    let count = state.broker.partitions(&name, false).await?;
+    if count == 0 {
+        return Err(Refusal::missing(format!("{name} is not partitioned")));
+    }
+    // On unless refused, as in Pulsar.
+    let is_each_wanted = query.value("perPartition") != Some("false");
+    let host = &state.config.advertised_host;
+    let mut all = Vec::new();
+    let mut partitions = BTreeMap::new();
+    for part in parts_of(&name, count) {
+        let stats = state.broker.topic(&part, false).await?.stats().await;
+        if is_each_wanted {
+            partitions.insert(part.to_string(), TopicJson::new(&stats, host));
+        }
+        all.push(stats);
+    }
+    Ok(Json(PartitionedJson::new(TopicJson::new(&sum(all), host), count, partitions)))
+}
+
+/// The last committed entry; −1 when there is none.
+pub(crate) async fn last_message(
+    State(state): State<Arc<AdminState>>,
+    TopicPath(name): TopicPath,
+) -> Result<Json<MessageIdJson>, Refusal> {
+    let stats = state.broker.topic(&name, false).await?.stats().await;
+    let (ledger_id, entry_id) = match stats.last_position {
+        Some(position) => (i64::try_from(position.ledger.0).unwrap_or(i64::MAX), position.entry.0),
+        None => (-1, -1),
+    };
+    let partition_index = name.partition().map_or(-1, i64::from);
+    Ok(Json(MessageIdJson { ledger_id, entry_id, partition_index }))
+}
