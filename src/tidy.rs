@@ -175,8 +175,10 @@ fn docs_name_paths_that_exist() {
 
 #[test]
 fn planted_bugs_are_listed() {
-    let listed: BTreeSet<String> =
-        crate::simulator::mutant_list::MUTANTS.iter().map(|mutant| mutant.name.to_owned()).collect();
+    let listed: BTreeSet<String> = crate::simulator::mutant_list::MUTANTS
+        .iter()
+        .map(|mutant| mutant.name.to_owned())
+        .collect();
     let mut planted = BTreeSet::new();
     for (path, text) in rust_files() {
         if path.starts_with("src/invariant") || path.ends_with("tidy.rs") {

@@ -10,10 +10,10 @@ mod ensemble;
 mod error;
 mod reader;
 mod record;
-mod remote_bookie;
 mod records;
 /// Finding and fixing the end of a ledger.
 pub mod recovery;
+mod remote_bookie;
 /// Appending to an open ledger.
 pub mod writer;
 

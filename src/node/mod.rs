@@ -1,4 +1,133 @@
-//! Puts parts together, the same for production and simulation.
+//! Puts parts together, the same for production and simulation: which role needs what, in which order
+//! they start and stop, and when the node must say that it can serve no longer.
 
-/// Bookies in metadata: cookies, registration, the pool of clients, the list of ledgers.
 pub mod bookie_registry;
+mod config;
+mod error;
+mod health;
+mod metrics;
+mod parts;
+
+use std::sync::Arc;
+
+pub use config::{MESSAGE_BYTES_MAX, NodeConfig, Roles};
+pub use error::NodeError;
+
+use crate::bookie::Bookie;
+use crate::broker::Broker;
+use crate::frontend::admin::AdminFrontend;
+use crate::frontend::pulsar::PulsarFrontend;
+use crate::ledger::LedgerClient;
+use crate::metadata::{Metadata, SingleNodeMetadata};
+use crate::runtime::{DiskLock, Runtime, Shutdown, Task};
+
+use bookie_registry::BookieRegistration;
+use health::NodeHealth;
+
+/// A running node.
+pub struct Node {
+    metadata: Metadata,
+    own_metadata: Option<SingleNodeMetadata>,
+    bookie: Option<Bookie>,
+    registration: Option<BookieRegistration>,
+    broker: Option<BrokerPart>,
+    rpc_address: Option<String>,
+    rpc_server: Option<Task<()>>,
+    health: Arc<NodeHealth>,
+    stop: Shutdown,
+    _folder: Box<dyn DiskLock>,
+}
+
+/// What the role of broker consists of.
+struct BrokerPart {
+    broker: Broker,
+    ledgers: LedgerClient,
+    pulsar: PulsarFrontend,
+    admin: AdminFrontend,
+}
+
+impl Node {
+    /// Starts the roles in order: metadata, bookie, broker, front ends. Waits for metadata and for enough
+    /// bookies as long as it takes.
+    pub async fn start(runtime: Runtime, config: NodeConfig) -> Result<Self, NodeError> {
+        parts::start(runtime, config).await
+    }
+
+    /// `host:port` of the Pulsar port, with the real port.
+    pub fn pulsar_address(&self) -> Option<&str> {
+        self.broker.as_ref().map(|part| part.pulsar.local_address())
+    }
+
+    /// `host:port` of the HTTP port, with the real port.
+    pub fn http_address(&self) -> Option<&str> {
+        self.broker.as_ref().map(|part| part.admin.local_address())
+    }
+
+    /// `host:port` of the node-to-node port, with the real port.
+    pub fn rpc_address(&self) -> Option<&str> {
+        self.rpc_address.as_deref()
+    }
+
+    /// Metadata as this node sees it.
+    pub fn metadata(&self) -> Metadata {
+        Arc::clone(&self.metadata)
+    }
+
+    /// The bookie, if the node has that role.
+    pub fn bookie(&self) -> Option<&Bookie> {
+        self.bookie.as_ref()
+    }
+
+    /// The broker's client of ledgers, if the node has that role.
+    pub fn ledgers(&self) -> Option<&LedgerClient> {
+        self.broker.as_ref().map(|part| &part.ledgers)
+    }
+
+    /// Completes with the reason when the node can serve no longer: its journal or its metadata is
+    /// poisoned. It must be restarted then; it acknowledges nothing in the meantime.
+    pub async fn failed(&self) -> String {
+        let bookie = async {
+            match &self.bookie {
+                Some(bookie) => bookie.poisoned().await,
+                None => std::future::pending().await,
+            }
+        };
+        let metadata = async {
+            match &self.own_metadata {
+                Some(metadata) => metadata.poisoned().await,
+                None => std::future::pending().await,
+            }
+        };
+        let reason = tokio::select! {
+            biased;
+            reason = bookie => format!("the journal failed: {reason}"),
+            reason = metadata => format!("metadata failed: {reason}"),
+        };
+        self.health.not_ready(&reason);
+        reason
+    }
+
+    /// Stops in order: clients are told to look up again, then topics, bookie and metadata close.
+    pub async fn stop(self) {
+        self.health.not_ready("stopping");
+        if let Some(part) = self.broker {
+            part.broker.stop().await;
+            part.pulsar.stop().await;
+            part.admin.stop();
+        }
+        self.stop.trigger();
+        if let Some(registration) = self.registration {
+            registration.ended().await;
+        }
+        if let Some(server) = self.rpc_server {
+            // Cancelled with its node: ended all the same.
+            let _ = server.await;
+        }
+        if let Some(bookie) = self.bookie {
+            bookie.stop().await;
+        }
+        if let Some(metadata) = self.own_metadata {
+            metadata.stop().await;
+        }
+    }
+}

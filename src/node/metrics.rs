@@ -1,0 +1,44 @@
+//! Figures of the node's parts under the names of the metric table.
+
+use std::sync::Arc;
+
+use crate::bookie::Bookie;
+use crate::frontend::pulsar::PulsarCounters;
+use crate::telemetry::{MetricSource, Sample};
+use crate::telemetry::metrics;
+
+/// The bookie's figures.
+pub(super) struct BookieMetrics(pub(super) Bookie);
+
+impl MetricSource for BookieMetrics {
+    fn samples(&self) -> Vec<Sample> {
+        let stats = self.0.stats();
+        let flag = |on: bool| f64::from(u8::from(on));
+        vec![
+            Sample::plain(&metrics::BOOKIE_ENTRIES, stats.entries_added as f64),
+            Sample::plain(&metrics::BOOKIE_BYTES, stats.bytes_added as f64),
+            Sample::plain(&metrics::BOOKIE_JOURNAL_SYNCS, stats.journal_syncs as f64),
+            Sample::plain(&metrics::BOOKIE_JOURNAL_BYTES, stats.journal_bytes as f64),
+            Sample::plain(&metrics::BOOKIE_ENTRY_LOG_BYTES, stats.entry_log_bytes as f64),
+            Sample::plain(&metrics::BOOKIE_READ_ONLY, flag(stats.read_only)),
+            Sample::plain(&metrics::BOOKIE_POISONED, flag(stats.poisoned.is_some())),
+            Sample::plain(&metrics::BOOKIE_CORRUPT, stats.corrupt_found as f64),
+        ]
+    }
+}
+
+/// The Pulsar port's figures.
+pub(super) struct ConnectionMetrics(pub(super) Arc<PulsarCounters>);
+
+impl MetricSource for ConnectionMetrics {
+    fn samples(&self) -> Vec<Sample> {
+        let counts = self.0.read();
+        vec![
+            Sample::plain(&metrics::ACTIVE_CONNECTIONS, counts.active_connections as f64),
+            Sample::plain(&metrics::CONNECTIONS_CREATED, counts.connections_created as f64),
+            Sample::plain(&metrics::CONNECTIONS_CLOSED, counts.connections_closed as f64),
+            Sample::plain(&metrics::CONNECTIONS_REFUSED, counts.connections_refused as f64),
+            Sample::plain(&metrics::PROTOCOL_ERRORS, counts.protocol_errors as f64),
+        ]
+    }
+}
