@@ -21,7 +21,7 @@ def connect(node):
     return pulsar.Client(
         node.service_url,
         operation_timeout_seconds=20,
-        logger=pulsar.FileLogger(pulsar.LoggerLevel.Fatal, "/dev/null"))
+        logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null"))
 
 
 class Load:
