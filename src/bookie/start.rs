@@ -95,6 +95,10 @@ pub(super) async fn start(
         file: replayed.last_file + 1,
         offset: 0,
     };
+    // A process that was killed may have left the checkpoint file's name not yet durable. Files behind its mark
+    // are about to be written over.
+    disk.sync_directory(&config.ledger_directory).await?;
+    files.retire(last.mark.file).await?;
     let file = files.begin(position.file).await?;
     let mut cache = WriteCache::new(config.write_cache_bytes, position);
     cache.fill(half);
@@ -148,6 +152,8 @@ async fn first_start(
     // Two bookies of one process share a runtime, but not a draw from its root.
     let id = BookieId(runtime.random.fork_numbered("bookie id", runtime.random.next()).next());
     let first = files.list().await?.last().map_or(1, |(id, _)| id + 1);
+    let unflushed_bytes_max = 2 * config.write_cache_bytes as u64;
+    let first = files.stock(first, unflushed_bytes_max).await?;
     files.begin(first).await?;
     let checkpoint = CheckpointFile {
         number: 1,
@@ -257,7 +263,7 @@ impl ReplayTarget for Target {
         if self.half.bytes() >= self.half_bytes_max {
             reached!("bookie: flush during replay");
             let full = std::mem::take(&mut self.half);
-            let runs = self.writer.write_half(&full, |_| false).await?;
+            let runs = self.writer.write_half(&full, |_| false, None).await?;
             // The mark stays: were this lost, the next start would replay the same again.
             let inserted = self.index.insert(&runs);
             inserted.map_err(|error| ReplayError::Index(error.to_string()))?;

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use crate::runtime::{CreateMode, Disk, DiskErrorKind, DiskResult, File, OpenMode};
 
 const CHUNK_BYTES: usize = 1024 * 1024;
-const SPARES_MAX: usize = 4;
+/// Files kept ready to be written over, beside those in use.
+const SPARES_MAX: usize = 8;
 const SPARE_NAME: &str = "next.spare";
 
 /// The name of a journal file.
@@ -29,14 +30,14 @@ pub(in crate::bookie) struct JournalFiles {
     directory: PathBuf,
     file_bytes: u64,
     spares: Arc<Mutex<Vec<u64>>>,
-    // Held while a spare is written, so that two tasks never write it at once.
-    prewriting: Arc<tokio::sync::Mutex<()>>,
+    // Held while names change: writer, keeper and start-up list, rename and remove the same files.
+    names: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl JournalFiles {
     /// The files of this folder.
     pub fn new(disk: Disk, directory: PathBuf, file_bytes: u64) -> Self {
-        Self { disk, directory, file_bytes, spares: Arc::default(), prewriting: Arc::default() }
+        Self { disk, directory, file_bytes, spares: Arc::default(), names: Arc::default() }
     }
 
     /// Length at which a file is full.
@@ -70,16 +71,16 @@ impl JournalFiles {
         self.disk.open(&self.path(id), CreateMode::Existing, OpenMode::Shared).await
     }
 
-    /// Makes a file called `id` ready for groups: a retired file renamed, the prepared spare, or a new one
+    /// Makes a file called `id` ready for groups: a retired file renamed, an unused spare, or a new one
     /// pre-written now. Its name is durable on return.
     pub async fn begin(&self, id: u64) -> DiskResult<File> {
+        let _names = self.names.lock().await;
         let path = self.path(id);
         let retired = self.spares().pop();
         if let Some(old) = retired {
             crate::reached!("bookie: journal file recycled");
             self.disk.rename(&self.path(old), &path).await?;
         } else {
-            let _guard = self.prewriting.lock().await;
             let spare = self.directory.join(SPARE_NAME);
             if !self.disk.exists(&spare).await? {
                 self.prewrite().await?;
@@ -88,6 +89,29 @@ impl JournalFiles {
         }
         self.disk.sync_directory(&self.directory).await?;
         self.disk.open(&path, CreateMode::Existing, OpenMode::Dedicated).await
+    }
+
+    /// Pre-writes what a journal in steady use turns over, under ids from `first` on, and answers the first
+    /// id not used. Done once in a bookie's life, so that no zeros are written beside real work: the files
+    /// lie below the mark, and are found as spares. Stops early if the disk is nearly full.
+    pub async fn stock(&self, first: u64, unflushed_bytes_max: u64) -> DiskResult<u64> {
+        let _names = self.names.lock().await;
+        let wanted = unflushed_bytes_max.div_ceil(self.file_bytes.max(1)) + 3;
+        let wanted = wanted.min(SPARES_MAX as u64);
+        for id in first..first + wanted {
+            let spare = self.directory.join(SPARE_NAME);
+            let written = match self.disk.free_space(&self.directory).await? {
+                free if free / 4 < self.file_bytes * wanted => return Ok(id),
+                _ => self.prewrite().await,
+            };
+            match written {
+                Err(error) if error.kind == DiskErrorKind::Full => return Ok(id),
+                written => written?,
+            }
+            self.disk.rename(&spare, &self.path(id)).await?;
+            self.spares().push(id);
+        }
+        Ok(first + wanted)
     }
 
     /// Writes a file full of zeros. Real zeros, not a hole: overwriting allocated blocks needs no
@@ -118,20 +142,9 @@ impl JournalFiles {
         self.disk.rename(unfinished, &self.directory.join(SPARE_NAME)).await
     }
 
-    /// Prepares a spare ahead of need, if there is none.
-    pub async fn prepare(&self) -> DiskResult<()> {
-        let _guard = self.prewriting.lock().await;
-        if !self.spares().is_empty() {
-            return Ok(());
-        }
-        if self.disk.exists(&self.directory.join(SPARE_NAME)).await? {
-            return Ok(());
-        }
-        self.prewrite().await
-    }
-
     /// Sorts files behind the mark out: a few are kept as spares, the others removed.
     pub async fn retire(&self, behind: u64) -> DiskResult<()> {
+        let _names = self.names.lock().await;
         for (id, length) in self.list().await? {
             let kept = {
                 let mut spares = self.spares();
@@ -142,11 +155,7 @@ impl JournalFiles {
                 id >= behind || spares.contains(&id)
             };
             if !kept {
-                match self.disk.remove(&self.path(id)).await {
-                    // The writer took it as a spare since the listing.
-                    Err(error) if error.kind != DiskErrorKind::NotFound => return Err(error),
-                    _ => {}
-                }
+                self.disk.remove(&self.path(id)).await?;
             }
         }
         Ok(())
