@@ -9,7 +9,7 @@ mod session;
 pub use consume::{ConsumerRole, consume};
 pub use drain::{read_whole_log, setup_topic};
 pub use publish::{prove_writable, publish};
-pub use session::{SessionError, WorkloadClient};
+pub use session::{SessionError, Told, WorkloadClient};
 
 use std::sync::Arc;
 
