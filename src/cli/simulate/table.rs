@@ -26,10 +26,7 @@ pub(super) fn print_report(report: &Report) {
     if let Some(recovered) = report.recovered_after_ms {
         println!("recovered {recovered} virtual ms after the heal");
     }
-    println!(
-        "{} virtual ms in {} ms, {} events",
-        report.virtual_ms, report.real_ms, report.events
-    );
+    println!("{} virtual ms in {} ms, {} events", report.virtual_ms, report.real_ms, report.events);
     if report.violations.is_empty() {
         println!("PASSED");
     } else {
