@@ -36,7 +36,8 @@ pub enum OpenMode {
     /// Ordinary file.
     Shared,
     /// On the path of every acknowledgement: its operations run on a thread of its own, in the order
-    /// they were called.
+    /// they were called. A [`FileDriver::write_and_sync`] of one buffer whose place in memory, offset and length
+    /// are multiples of 4096 may go past the page cache.
     Dedicated,
 }
 

@@ -12,7 +12,7 @@
 //! headers (they hold the entries' digests) ties every sector of the group to it: sectors of an older group
 //! with records of the same sizes cannot pass for it.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::bookie::record::{
     RECORD_HEADER_BYTES, RecordHeader, RecordKind, split_record, u32_at, u64_at,
@@ -40,8 +40,12 @@ impl GroupBuilder {
     /// Begins a group in a buffer with room for `capacity` bytes.
     pub(super) fn begin(&mut self, capacity: usize) {
         self.buffer.clear();
-        // Takes the former group's memory back when its write has let go of it.
-        self.buffer.reserve(capacity);
+        // Takes the former group's memory back when its write has let go of it. Begins at a whole page, so that it
+        // can be written past the page cache.
+        self.buffer.reserve(capacity + GROUP_ALIGNMENT);
+        let lead = self.buffer.as_ptr().align_offset(GROUP_ALIGNMENT).min(GROUP_ALIGNMENT);
+        self.buffer.put_bytes(0, lead);
+        self.buffer.advance(lead);
         self.buffer.put_bytes(0, GROUP_HEADER_BYTES);
         self.checksum = 0;
         self.records = 0;

@@ -23,6 +23,9 @@ use crate::{mutant, reached};
 /// How long queued adds wait for room in the write cache before they are refused.
 const CACHE_WAIT: Duration = Duration::from_secs(2);
 
+/// Room in a group's buffer for the item that passes the limit; a larger one is copied to a larger buffer.
+const LARGE_ITEM_BYTES: usize = 1280 * 1024;
+
 /// Entries to store.
 pub(in crate::bookie) struct AddItem {
     /// Their ledger.
@@ -149,7 +152,7 @@ impl JournalWriter {
         cache_full: bool,
     ) -> Option<oneshot::Sender<()>> {
         let limit = self.shared.config.journal_group_bytes;
-        self.builder.begin(limit + limit / 4 + GROUP_ALIGNMENT);
+        self.builder.begin(limit + LARGE_ITEM_BYTES);
         let poisoned = self.shared.poison.reason();
         while self.builder.length() < limit {
             match pending.pop_front()? {

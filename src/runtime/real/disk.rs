@@ -2,6 +2,7 @@
 
 use std::fs::{File as SystemFile, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,6 +41,11 @@ async fn call<T: Send + 'static>(
         .await
 }
 
+fn open_direct(path: &Path) -> io::Result<SystemFile> {
+    let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+    OpenOptions::new().write(true).custom_flags(flags).open(path)
+}
+
 #[async_trait]
 impl DiskDriver for FileSystem {
     async fn open(&self, path: &Path, create: CreateMode, mode: OpenMode) -> DiskResult<File> {
@@ -58,14 +64,16 @@ impl DiskDriver for FileSystem {
             options.open(path)
         })
         .await?;
-        let thread = match mode {
-            OpenMode::Shared => None,
-            OpenMode::Dedicated => Some(
-                DedicatedThread::start("seawall-file")
-                    .map_err(|error| disk_error(DiskOperation::Open, path, error))?,
-            ),
+        let (thread, direct) = match mode {
+            OpenMode::Shared => (None, None),
+            OpenMode::Dedicated => {
+                let thread = DedicatedThread::start("seawall-file")
+                    .map_err(|error| disk_error(DiskOperation::Open, path, error))?;
+                // An error means that the file system has no such writes: then there are none.
+                (Some(thread), call(DiskOperation::Open, path, open_direct).await.ok())
+            }
         };
-        Ok(Arc::new(OpenFile::new(file, path.to_owned(), thread)))
+        Ok(Arc::new(OpenFile::new(file, direct, path.to_owned(), thread)))
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> DiskResult<()> {

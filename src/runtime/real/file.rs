@@ -15,6 +15,8 @@ use crate::runtime::{DiskOperation, DiskResult, FileDriver};
 
 /// Buffers in one `pwritev`; the kernel allows 1,024.
 const VECTORS_MAX: usize = 512;
+/// Memory, offset and length must be multiples of this to be written past the page cache.
+const DIRECT_ALIGNMENT: usize = 4096;
 
 pub(super) struct OpenFile {
     shared: Arc<Shared>,
@@ -23,12 +25,20 @@ pub(super) struct OpenFile {
 
 struct Shared {
     file: File,
+    /// The same file, for writes past the page cache: what is synced at once and not read again soon need not
+    /// be copied into it first. None where the file system refuses.
+    direct: Option<File>,
     path: PathBuf,
 }
 
 impl OpenFile {
-    pub(super) fn new(file: File, path: PathBuf, thread: Option<DedicatedThread>) -> Self {
-        Self { shared: Arc::new(Shared { file, path }), thread }
+    pub(super) fn new(
+        file: File,
+        direct: Option<File>,
+        path: PathBuf,
+        thread: Option<DedicatedThread>,
+    ) -> Self {
+        Self { shared: Arc::new(Shared { file, direct, path }), thread }
     }
 
     async fn run<T: Send + 'static>(
@@ -95,6 +105,33 @@ impl Shared {
         }
     }
 
+    /// Writes as much of the start of `buffer` past the page cache as is aligned and the kernel takes so.
+    /// Answers how much; the rest is for [`Shared::write`].
+    fn write_direct(&self, offset: u64, buffer: &Bytes) -> DiskResult<usize> {
+        let Some(direct) = &self.direct else { return Ok(0) };
+        let aligned = |number: usize| number % DIRECT_ALIGNMENT == 0;
+        let mut done = 0;
+        while done < buffer.len() {
+            let rest = &buffer[done..];
+            let at = offset + done as u64;
+            let fits = aligned(rest.as_ptr().addr())
+                && aligned(rest.len())
+                && at.is_multiple_of(DIRECT_ALIGNMENT as u64);
+            if !fits {
+                break;
+            }
+            match direct.write_at(rest, at) {
+                Ok(0) => break,
+                Ok(written) => done += written,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                // Stricter than 4096, or no direct writes at all.
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => break,
+                Err(error) => return Err(disk_error(DiskOperation::Write, &self.path, error)),
+            }
+        }
+        Ok(done)
+    }
+
     fn sync(&self) -> DiskResult<()> {
         self.file.sync_data().map_err(|error| disk_error(DiskOperation::Sync, &self.path, error))
     }
@@ -116,6 +153,12 @@ impl FileDriver for OpenFile {
 
     async fn write_and_sync(&self, offset: u64, buffers: Vec<Bytes>) -> DiskResult<()> {
         self.run(move |shared| {
+            let (mut offset, mut buffers) = (offset, buffers);
+            if let [one] = &mut buffers[..] {
+                let written = shared.write_direct(offset, one)?;
+                offset += written as u64;
+                one.advance(written);
+            }
             shared.write(offset, buffers)?;
             shared.sync()
         })
