@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::bookie::Bookie;
 use crate::frontend::pulsar::PulsarCounters;
-use crate::telemetry::{MetricSource, Sample};
 use crate::telemetry::metrics;
+use crate::telemetry::{MetricSource, Sample};
 
 /// The bookie's figures.
 pub(super) struct BookieMetrics(pub(super) Bookie);
