@@ -379,7 +379,7 @@ fn refusals_are_answers_and_come_in_their_turn() {
         // Good, damaged, good, too large, good: five answers in this order.
         let mut stream = Vec::new();
         for sequence_id in 0..5 {
-            let size = if sequence_id == 3 { 257 * 1024 } else { 10 };
+            let size = if sequence_id == 3 { 260 * 1024 } else { 10 };
             let message = OutgoingMessage::new(vec![1_u8; size]);
             let mut frame = publish_frame(3, sequence_id, "p", 0, &message).to_vec();
             if sequence_id == 1 {

@@ -148,7 +148,8 @@ impl JournalWriter {
         group: &mut Vec<JournalItem>,
         cache_full: bool,
     ) -> Option<oneshot::Sender<()>> {
-        let limit = self.shared.config.journal_group_bytes;
+        // Room for a record whatever the setting: a group that takes nothing would be tried for ever.
+        let limit = self.shared.config.journal_group_bytes.max(GROUP_ALIGNMENT);
         self.builder.begin(limit + limit / 4 + GROUP_ALIGNMENT);
         let poisoned = self.shared.poison.reason();
         while self.builder.length() < limit {
