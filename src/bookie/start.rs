@@ -95,6 +95,7 @@ pub(super) async fn start(
         file: replayed.last_file + 1,
         offset: 0,
     };
+    files.take_stock().await?;
     let file = files.begin(position.file).await?;
     let mut cache = WriteCache::new(config.write_cache_bytes, position);
     cache.fill(half);
