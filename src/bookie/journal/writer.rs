@@ -218,6 +218,9 @@ impl JournalWriter {
         self.shared.counters.journal_bytes.fetch_add(length, Ordering::Relaxed);
         self.position.sequence += 1;
         self.position.offset += length;
+        if self.position.offset > self.files.file_bytes() {
+            self.files.outgrown(file, self.position.offset);
+        }
         Ok(())
     }
 
