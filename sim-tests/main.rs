@@ -1,2 +1,12 @@
-//! One binary of scripted scenarios and the swarm.
-fn main() {}
+//! One binary: scripted scenarios that read as prose, each naming what it protects, and a small swarm.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the scenario")]
+#![allow(clippy::disallowed_methods, reason = "each world needs a thread of its own")]
+
+mod bookie_loss;
+mod corruption;
+mod determinism;
+mod failed_sync;
+mod fencing;
+mod index_rebuild;
+mod power_loss;
+mod support;

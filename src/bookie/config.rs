@@ -36,7 +36,7 @@ impl BookieConfig {
         Self {
             journal_directory: data.join("journal"),
             ledger_directory: data.join("ledgers"),
-            journal_file_bytes: 128 * 1024 * 1024,
+            journal_file_bytes: 32 * 1024 * 1024,
             journal_group_bytes: 256 * 1024,
             journal_queue_bytes: 64 * 1024 * 1024,
             write_cache_bytes: 64 * 1024 * 1024,

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::journal::JournalFiles;
 use super::shared::Shared;
-use super::storage::{CheckpointFile, EntryLogWriter, LogUse, Run};
+use super::storage::{CheckpointFile, EntryLogWriter, LogUse, Pace, Run};
 use super::write_cache::Half;
 use crate::domain::{EntryId, LedgerId};
 use crate::runtime::{DiskError, IndexError, Mailbox, ShutdownSignal};
@@ -75,7 +75,7 @@ impl Keeper {
         let interval = shared.config.checkpoint_interval;
         loop {
             self.note_free_space().await;
-            if let Err(error) = self.checkpoint_if_due().await {
+            if let Err(error) = self.checkpoint_if_due(true).await {
                 reached!("bookie: checkpoint failed");
                 tracing::warn!(%error, "checkpoint failed");
                 clock.sleep(RETRY_WAIT).await;
@@ -89,7 +89,8 @@ impl Keeper {
             for command in commands.into_iter().flatten() {
                 match command {
                     KeeperCommand::Checkpoint(done) => {
-                        let result = self.checkpoint().await.map_err(|error| error.to_string());
+                        let result =
+                            self.checkpoint(false).await.map_err(|error| error.to_string());
                         let _ = done.send(result);
                     }
                     KeeperCommand::Collect(done) => {
@@ -99,7 +100,7 @@ impl Keeper {
                         let _ = done.send(());
                     }
                     KeeperCommand::Stop(done) => {
-                        if let Err(error) = self.checkpoint_if_due().await {
+                        if let Err(error) = self.checkpoint_if_due(false).await {
                             tracing::warn!(%error, "last checkpoint failed; the journal has it all");
                         }
                         let _ = done.send(());
@@ -120,19 +121,20 @@ impl Keeper {
         }
     }
 
-    async fn checkpoint_if_due(&mut self) -> Result<(), CheckpointError> {
+    async fn checkpoint_if_due(&mut self, paced: bool) -> Result<(), CheckpointError> {
         let due = {
             let cache = self.shared.cache.lock();
             cache.synced() != self.last.mark || !cache.is_empty()
         };
-        if due { self.checkpoint().await } else { Ok(()) }
+        if due { self.checkpoint(paced).await } else { Ok(()) }
     }
 
-    async fn checkpoint(&mut self) -> Result<(), CheckpointError> {
+    /// `paced` if nobody waits for it.
+    async fn checkpoint(&mut self, paced: bool) -> Result<(), CheckpointError> {
         let shared = Arc::clone(&self.shared);
         let frozen = shared.cache.freeze();
         let (mark, empty) = (frozen.mark, frozen.half.is_empty());
-        let stored = self.store(&frozen.half).await;
+        let stored = self.store(&frozen.half, paced).await;
         drop(frozen);
         if let Err(error) = stored {
             if mutant!("S29") {
@@ -152,12 +154,15 @@ impl Keeper {
     }
 
     /// Entries to the log, synced; then to the index, flushed.
-    async fn store(&mut self, half: &Half) -> Result<(), CheckpointError> {
+    async fn store(&mut self, half: &Half, paced: bool) -> Result<(), CheckpointError> {
         if half.is_empty() && !self.index_unflushed {
             return Ok(());
         }
         let shared = Arc::clone(&self.shared);
-        let runs = self.writer.write_half(half, |ledger| shared.is_deleted(ledger)).await?;
+        let pressure = || shared.cache.pressure();
+        let pace = Pace { clock: &shared.runtime.clock, pressure: &pressure };
+        let pace = paced.then_some(&pace);
+        let runs = self.writer.write_half(half, |ledger| shared.is_deleted(ledger), pace).await?;
         self.put_in_index(&runs).await
     }
 
@@ -187,7 +192,7 @@ impl Keeper {
     /// Drops what deleted ledgers left, removes logs nothing refers to, compacts logs with little in use.
     async fn collect(&mut self, stop: &ShutdownSignal) -> Result<(), CheckpointError> {
         // Also brings tombstones and the newest logs into the checkpoint file.
-        self.checkpoint().await?;
+        self.checkpoint(false).await?;
         let shared = Arc::clone(&self.shared);
         let gone: BTreeSet<LedgerId> = shared.gone().clone();
         for ledger in &gone {
@@ -266,7 +271,7 @@ impl Keeper {
             if !half.is_empty() {
                 reached!("bookie: entry log compacted");
                 let runs =
-                    self.writer.write_half(&half, |ledger| shared.is_deleted(ledger)).await?;
+                    self.writer.write_half(&half, |ledger| shared.is_deleted(ledger), None).await?;
                 self.replace_file(self.last.clone()).await?;
                 self.put_in_index(&runs).await?;
             }

@@ -255,6 +255,11 @@ impl WriteCache {
         self.halves.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// How full the active half is, of the level at which it is flushed; above 1 beyond it.
+    pub fn pressure(&self) -> f64 {
+        self.lock().active.bytes as f64 / (self.limit / 4 * 3).max(1) as f64
+    }
+
     /// The active half can take more.
     pub fn has_room(&self) -> bool {
         self.lock().active.bytes < self.limit

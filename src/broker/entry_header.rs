@@ -53,19 +53,26 @@ impl EntryHeader {
     /// Length in bytes.
     pub const LENGTH: usize = 40;
 
-    /// The stored form: header, then the client's bytes.
-    pub fn prepend_to(&self, client_bytes: &[u8]) -> Bytes {
-        let mut buffer = BytesMut::with_capacity(Self::LENGTH + client_bytes.len());
-        buffer.put_u8(FORMAT);
-        buffer.put_u8(if self.is_batch { FLAG_BATCH } else { 0 });
-        buffer.put_u16_le(Self::LENGTH as u16);
-        buffer.put_u32_le(self.message_count);
-        buffer.put_u64_le(self.first_index);
-        buffer.put_u64_le(self.broker_time.0);
-        buffer.put_u64_le(self.publish_time.0);
-        buffer.put_u64_le(0);
+    /// Cuts the stored form, header and client's bytes, off the end of `buffer`'s spare room. Many entries made
+    /// in one buffer share its allocation.
+    pub fn store_in(&self, buffer: &mut BytesMut, client_bytes: &[u8]) -> Bytes {
+        let mut header = [0_u8; Self::LENGTH];
+        header[0] = FORMAT;
+        header[1] = if self.is_batch { FLAG_BATCH } else { 0 };
+        header[2..4].copy_from_slice(&(Self::LENGTH as u16).to_le_bytes());
+        header[4..8].copy_from_slice(&self.message_count.to_le_bytes());
+        header[8..16].copy_from_slice(&self.first_index.to_le_bytes());
+        header[16..24].copy_from_slice(&self.broker_time.0.to_le_bytes());
+        header[24..32].copy_from_slice(&self.publish_time.0.to_le_bytes());
+        buffer.reserve(Self::LENGTH + client_bytes.len());
+        buffer.put_slice(&header);
         buffer.put_slice(client_bytes);
-        buffer.freeze()
+        buffer.split().freeze()
+    }
+
+    /// The stored form in memory of its own.
+    pub fn prepend_to(&self, client_bytes: &[u8]) -> Bytes {
+        self.store_in(&mut BytesMut::new(), client_bytes)
     }
 
     /// Splits a stored payload into header and client's bytes.

@@ -61,6 +61,17 @@ impl Meter {
     pub(super) fn flow(&self, now: Instant) -> Flow {
         let mut folded = *self;
         folded.fold(now);
+        let age = now.since(self.started).as_secs_f64();
+        if age < WINDOW_SECONDS {
+            // Younger than the window: the plain average since the start, true after the first message.
+            let rate = |count: u64| count as f64 / age.max(FOLD_SECONDS);
+            return Flow {
+                message_rate: rate(self.messages),
+                byte_rate: rate(self.bytes),
+                messages: self.messages,
+                bytes: self.bytes,
+            };
+        }
         // The average began at zero: divided by the weight it has seen, it is unbiased from the start.
         let seen = folded.folded_at.since(folded.started).as_secs_f64();
         let weight = 1.0 - (-seen / WINDOW_SECONDS).exp();
@@ -90,6 +101,10 @@ mod tests {
         let flow = meter.flow(start + Duration::from_millis(4000));
         assert!((80.0..120.0).contains(&flow.message_rate), "{flow:?}");
         assert_eq!((flow.messages, flow.bytes), (400, 40_000));
+        let mut burst = Meter::new(start);
+        burst.add(10, 150, start + Duration::from_millis(1));
+        let flow = burst.flow(start + Duration::from_millis(10));
+        assert!((flow.message_rate - 10.0).abs() < 0.1, "ten at once show at once: {flow:?}");
         let later = meter.flow(start + Duration::from_secs(600));
         assert!(later.message_rate < 1.0, "{later:?}");
     }

@@ -10,6 +10,7 @@ mod output;
 mod produce;
 mod running_node;
 mod settings;
+mod simulate;
 mod standalone;
 
 use clap::{Args, Parser, Subcommand};
@@ -82,6 +83,8 @@ enum Command {
     BenchFloorServer(bench::FloorServerCommand),
     /// Look into data files without changing them.
     Inspect(inspect::InspectCommand),
+    /// The simulator: try to break it, from a seed.
+    Sim(simulate::SimulateCommand),
     /// Check or show the configuration.
     Config(configuration::ConfigCommand),
 }
@@ -113,6 +116,7 @@ pub fn run() -> u8 {
         Command::Bench(command) => bench::bench(&command),
         Command::BenchFloorServer(command) => bench::serve_floor(&command),
         Command::Inspect(command) => inspect::inspect(&command),
+        Command::Sim(command) => simulate::simulate(command),
         Command::Config(command) => configuration::configuration(&command),
     }
 }

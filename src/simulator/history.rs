@@ -21,6 +21,9 @@ impl std::fmt::Display for Place {
     }
 }
 
+/// Subscriptions whose consumers go on until they have got everything.
+pub const DRAINED_SUBSCRIPTIONS: &[&str] = &["exclusive", "shared"];
+
 /// A message's unique number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageNumber(pub u64);
@@ -138,6 +141,27 @@ impl History {
         if let Some(record) = self.publishes.get_mut(&number) {
             record.fate = fate;
         }
+    }
+
+    /// A message of the final log that a subscription has not got yet, in words; `None` if there is none.
+    pub fn undelivered(&self) -> Option<String> {
+        let mut delivered: BTreeMap<(&str, &str), std::collections::BTreeSet<Place>> =
+            BTreeMap::new();
+        for delivery in &self.deliveries {
+            let key = (delivery.topic.as_str(), delivery.subscription.as_str());
+            delivered.entry(key).or_default().insert(delivery.position);
+        }
+        for (topic, log) in &self.final_log {
+            for subscription in DRAINED_SUBSCRIPTIONS {
+                let got = delivered.get(&(topic.as_str(), *subscription));
+                let missing =
+                    log.iter().find(|(place, _)| got.is_none_or(|got| !got.contains(place)));
+                if let Some((place, _)) = missing {
+                    return Some(format!("{topic}/{subscription} never got {place}"));
+                }
+            }
+        }
+        None
     }
 
     /// Publishes whose receipt came.

@@ -3,9 +3,129 @@
 
 /// One invariant a file.
 pub mod checkers;
+/// The nodes of a run.
+pub mod cluster;
 /// What clients did and were told.
 pub mod history;
+/// Every planted bug.
+pub mod mutant_list;
+/// Injects faults.
+pub mod nemesis;
 /// What one seed means.
 pub mod plan;
 /// What one run found.
 pub mod report;
+mod run;
+/// What clients do.
+pub mod workloads;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use checkers::Violation;
+use history::{PublishFate, SharedHistory};
+use plan::{Plan, Topology};
+use report::Report;
+
+use crate::invariant::marks;
+use crate::runtime::sim::{RunReport, World, WorldSettings};
+
+/// Virtual time after which a run is given up: well above all phases together.
+const TIME_LIMIT: Duration = Duration::from_secs(1200);
+
+/// Events kept for a trace.
+const TRACE_CAPACITY: usize = 1 << 20;
+
+/// Runs one seed in this process and says what was found. `real_ms` is left 0 for the caller, who may
+/// look at a real clock.
+pub fn run(seed: u64, topology: Topology, trace: bool) -> (Report, RunReport<()>) {
+    let plan = Arc::new(Plan::draw(seed, topology));
+    let history = SharedHistory::default();
+    let settings = WorldSettings {
+        time_limit: TIME_LIMIT,
+        trace_capacity: if trace { TRACE_CAPACITY } else { 0 },
+        ..WorldSettings::default()
+    };
+    let (run_plan, run_history) = (Arc::clone(&plan), history.clone());
+    let ended =
+        World::run_report(seed, settings, move |world| run::run(world, run_plan, run_history));
+    let report = judge(seed, topology, &ended, &history);
+    let rest = RunReport {
+        output: Some(()),
+        timed_out: ended.timed_out,
+        panics: ended.panics,
+        decisions: ended.decisions,
+        decisions_dropped: ended.decisions_dropped,
+        event_hash: ended.event_hash,
+        event_count: ended.event_count,
+        trace: ended.trace,
+        virtual_time: ended.virtual_time,
+    };
+    (report, rest)
+}
+
+fn judge(
+    seed: u64,
+    topology: Topology,
+    ended: &RunReport<run::Outcome>,
+    history: &SharedHistory,
+) -> Report {
+    let mut violations = Vec::new();
+    for panic in &ended.panics {
+        violations.push(Violation {
+            promise: "panic".to_owned(),
+            checker: panic.task.to_owned(),
+            detail: format!("{} at {:?}: {}", panic.node, panic.at, panic.text),
+        });
+    }
+    if ended.timed_out {
+        violations.push(Violation {
+            promise: "P6".to_owned(),
+            checker: "time limit".to_owned(),
+            detail: format!("not finished after {TIME_LIMIT:?} of virtual time"),
+        });
+    }
+    let mut compared = BTreeMap::new();
+    let (mut writable, mut recovered) = (None, None);
+    let mut faults: BTreeMap<String, u64> = BTreeMap::new();
+    if let Some(outcome) = &ended.output {
+        for (name, finding) in &outcome.findings {
+            *compared.entry(name.clone()).or_default() += finding.compared;
+            violations.extend(finding.violations.iter().cloned());
+        }
+        writable = outcome.writable_after.map(|after| after.as_millis() as u64);
+        recovered = outcome.recovered_after.map(|after| after.as_millis() as u64);
+        faults.insert("gave-up".to_owned(), outcome.gave_up);
+    }
+    for decision in &ended.decisions {
+        let kind = serde_json::to_value(decision.key.kind).unwrap_or_default();
+        *faults.entry(kind.as_str().unwrap_or("?").to_owned()).or_default() += 1;
+    }
+    let history = history.lock();
+    let mut publishes = [0; 3];
+    for record in history.publishes.values() {
+        publishes[match record.fate {
+            PublishFate::Committed(_) => 0,
+            PublishFate::Rejected => 1,
+            PublishFate::Unknown => 2,
+        }] += 1;
+    }
+    Report {
+        seed,
+        topology,
+        violations,
+        compared,
+        faults,
+        marks: marks::visited().into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
+        publishes,
+        deliveries: history.deliveries.len() as u64,
+        acks: history.acks.iter().filter(|ack| ack.receipt_at.is_some()).count() as u64,
+        writable_after_ms: writable,
+        recovered_after_ms: recovered,
+        virtual_ms: ended.virtual_time.as_millis() as u64,
+        real_ms: 0,
+        events: ended.event_count,
+        hash: format!("{:016x}", ended.event_hash),
+    }
+}

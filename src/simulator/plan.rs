@@ -132,6 +132,8 @@ pub struct Plan {
     pub checkpoint_interval: Duration,
     /// Entries in a cursor's ledger before it is rolled.
     pub cursor_ledger_entries_max: u64,
+    /// The broker's tail cache, bytes: small ones make reads go to the bookies.
+    pub tail_cache_bytes: usize,
     /// Producers send batches of this many messages at most (1: no batches).
     pub batch_messages: u32,
 }
@@ -196,6 +198,7 @@ impl Plan {
                 draw.pick("checkpoint", &[300, 1500, 10_000]),
             ),
             cursor_ledger_entries_max: draw.pick("cursor ledger", &[5, 50, 5_000]),
+            tail_cache_bytes: draw.pick("tail cache", &[1, 32 * 1024, 64 * 1024 * 1024]),
             batch_messages: draw.pick("batch", &[1, 1, 5]),
         }
     }

@@ -17,7 +17,7 @@ use crate::bookie::ledger_state::{FenceState, LedgerState};
 use crate::bookie::record::{RECORD_HEADER_BYTES, RecordHeader, RecordKind};
 use crate::bookie::shared::Shared;
 use crate::domain::{AddAnswer, AddBatch, AddError, AddSink, BookieId, EntryId};
-use crate::runtime::{DiskError, DiskErrorKind, File, Mailbox};
+use crate::runtime::{DiskError, DiskErrorKind, DiskResult, File, Mailbox};
 use crate::{mutant, reached};
 
 /// How long queued adds wait for room in the write cache before they are refused.
@@ -84,6 +84,8 @@ pub(in crate::bookie) struct JournalWriter {
     file: File,
     position: JournalPosition,
     builder: GroupBuilder,
+    /// The file after this one, made ready beside the writing.
+    next: Option<oneshot::Receiver<DiskResult<File>>>,
 }
 
 impl JournalWriter {
@@ -95,13 +97,14 @@ impl JournalWriter {
         file: File,
         position: JournalPosition,
     ) -> Self {
-        Self { shared, files, mailbox, file, position, builder: GroupBuilder::new() }
+        Self { shared, files, mailbox, file, position, builder: GroupBuilder::new(), next: None }
     }
 
     /// Writes until told to stop.
     pub async fn run(mut self) {
         let mut pending = VecDeque::new();
         let mut group = Vec::new();
+        self.make_next_ready();
         loop {
             if pending.is_empty() {
                 match self.mailbox.take_all().await {
@@ -215,23 +218,39 @@ impl JournalWriter {
         self.shared.counters.journal_bytes.fetch_add(length, Ordering::Relaxed);
         self.position.sequence += 1;
         self.position.offset += length;
+        if self.position.offset > self.files.file_bytes() {
+            self.files.outgrown(file, self.position.offset);
+        }
         Ok(())
     }
 
     /// Goes on in a new file. Nothing of the old one is unsynced.
     async fn roll(&mut self) -> Result<(), DiskError> {
         let id = self.position.file + 1;
-        self.file = self.files.begin(id).await?;
+        let ready = match self.next.take() {
+            Some(next) => next.await.ok(),
+            None => None,
+        };
+        self.file = match ready {
+            Some(ready) => ready?,
+            None => self.files.begin(id).await?,
+        };
         self.position.file = id;
         self.position.offset = 0;
-        let files = self.files.clone();
-        self.shared.runtime.tasks.spawn("bookie-journal-spare", async move {
-            if let Err(error) = files.prepare().await {
-                // The next roll writes the file itself, or fails and says so.
-                tracing::warn!(%error, "could not prepare a journal file");
-            }
-        });
+        self.make_next_ready();
         Ok(())
+    }
+
+    /// Renaming, syncing the folder and opening take milliseconds: done beside the writing. A file that is
+    /// ready and never used holds no groups, and its id is not used again.
+    fn make_next_ready(&mut self) {
+        let (sender, next) = oneshot::channel();
+        let (files, id) = (self.files.clone(), self.position.file + 1);
+        self.next = Some(next);
+        self.shared.runtime.tasks.spawn("bookie-journal-next", async move {
+            // The writer may have ended meanwhile.
+            let _ = sender.send(files.begin(id).await);
+        });
     }
 
     /// The group is durable: makes its entries readable, moves the synced position, answers. In that order:

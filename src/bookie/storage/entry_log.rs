@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::{BufMut, BytesMut};
 
-use super::{Run, RunBuilder};
+use super::{Pace, Run, RunBuilder};
 use crate::bookie::record::{RecordHeader, u32_at, u64_at};
 use crate::bookie::write_cache::Half;
 use crate::domain::LedgerId;
@@ -25,6 +25,8 @@ const MAGIC: u32 = u32::from_le_bytes(*b"SWE1");
 const WRITE_BYTES: usize = 1024 * 1024;
 /// Dirty bytes between two syncs: a single sync of a whole half would hold the journal's syncs up.
 const SYNC_BYTES: u64 = 8 * 1024 * 1024;
+/// The same while a flush is paced.
+const PACED_SYNC_BYTES: u64 = 1024 * 1024;
 const HANDLES_MAX: usize = 128;
 
 /// The name of an entry log.
@@ -167,21 +169,34 @@ impl EntryLogWriter {
 
     /// Writes and syncs all entries of a half but those of ledgers to skip. After an error the log is
     /// abandoned as it is and the next call begins another.
-    pub async fn write_half<S>(&mut self, half: &Half, skip: S) -> DiskResult<Vec<Run>>
+    pub async fn write_half<S>(
+        &mut self,
+        half: &Half,
+        skip: S,
+        pace: Option<&Pace<'_>>,
+    ) -> DiskResult<Vec<Run>>
     where
         S: Fn(LedgerId) -> bool,
     {
-        let result = self.write_entries(half, skip).await;
+        let result = self.write_entries(half, skip, pace).await;
         if result.is_err() {
             self.open = None;
         }
         result
     }
 
-    async fn write_entries<S>(&mut self, half: &Half, skip: S) -> DiskResult<Vec<Run>>
+    async fn write_entries<S>(
+        &mut self,
+        half: &Half,
+        skip: S,
+        pace: Option<&Pace<'_>>,
+    ) -> DiskResult<Vec<Run>>
     where
         S: Fn(LedgerId) -> bool,
     {
+        let whole = half.bytes().max(1) as f64;
+        let mut handled = 0;
+        let mut began = pace.map(|pace| pace.clock.now());
         let mut runs = RunBuilder::default();
         let mut buffer = BytesMut::with_capacity(WRITE_BYTES + WRITE_BYTES / 8);
         for (ledger, entries) in &half.ledgers {
@@ -196,7 +211,14 @@ impl EntryLogWriter {
                 header.encode(&mut buffer);
                 buffer.put_slice(&entry.payload);
                 if buffer.len() >= WRITE_BYTES {
+                    handled += buffer.len();
                     self.write(&mut buffer).await?;
+                    if let (Some(pace), Some(since)) = (pace, began) {
+                        self.sync_beyond(PACED_SYNC_BYTES).await?;
+                        let worked = pace.clock.now().since(since);
+                        pace.rest(worked, handled as f64 / whole).await;
+                        began = Some(pace.clock.now());
+                    }
                 }
             }
         }
@@ -238,11 +260,15 @@ impl EntryLogWriter {
         }
         open.written += length;
         self.bytes_written.fetch_add(length, Ordering::Relaxed);
-        if open.written - open.synced >= SYNC_BYTES {
-            self.sync().await?;
-        }
+        self.sync_beyond(SYNC_BYTES).await?;
         buffer.reserve(WRITE_BYTES + WRITE_BYTES / 8);
         Ok(())
+    }
+
+    /// Syncs if at least so many bytes are not.
+    async fn sync_beyond(&mut self, bytes: u64) -> DiskResult<()> {
+        let due = self.open.as_ref().is_some_and(|open| open.written - open.synced >= bytes);
+        if due { self.sync().await } else { Ok(()) }
     }
 
     async fn sync(&mut self) -> DiskResult<()> {

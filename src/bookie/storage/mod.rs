@@ -4,6 +4,7 @@
 mod checkpoint_file;
 mod entry_log;
 mod location_index;
+mod pace;
 mod rebuild;
 mod run;
 
@@ -12,5 +13,6 @@ pub(super) use entry_log::{
     EntryLogWriter, EntryLogs, LOG_HEADER_BYTES, entry_log_id, entry_log_name, log_header_is_good,
 };
 pub(super) use location_index::{LocationIndex, LogUse};
+pub(super) use pace::Pace;
 pub(super) use rebuild::rebuild;
 pub(super) use run::{Run, RunBuilder};

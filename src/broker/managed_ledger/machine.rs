@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::contract::{AppendError, AppendOutcome, NewEntry};
 use crate::broker::EntryHeader;
@@ -62,6 +62,13 @@ pub enum Effect {
     Outcomes(Vec<AppendOutcome>),
     /// The log is lost to this owner.
     Fenced(String),
+}
+
+/// Entries of one turn share allocations of this size: an entry kept for long keeps no more than that.
+const SHARED_BYTES: usize = 64 * 1024;
+
+fn stored_bytes(entry: &NewEntry) -> usize {
+    EntryHeader::LENGTH + entry.client_bytes.len()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +156,14 @@ impl Machine {
             self.effects.push(Effect::Outcomes(entries.into_iter().map(refuse).collect()));
             return;
         }
+        let mut buffer = BytesMut::new();
+        let mut left: usize = entries.iter().map(stored_bytes).sum();
         for entry in entries {
+            let stored = stored_bytes(&entry);
+            if buffer.capacity() < stored {
+                buffer = BytesMut::with_capacity(left.min(SHARED_BYTES).max(stored));
+            }
+            left -= stored;
             let is_full = self.queue.len() >= self.limits.pending_max;
             if is_full {
                 reached!("managed ledger: too many entries pending");
@@ -178,7 +192,7 @@ impl Machine {
             self.next_index += u64::from(header.message_count);
             self.queue.push_back(Pending {
                 tag: entry.tag,
-                payload: header.prepend_to(&entry.client_bytes),
+                payload: header.store_in(&mut buffer, &entry.client_bytes),
                 publish_time: entry.publish_time,
                 sent: None,
                 refused: None,

@@ -11,6 +11,9 @@ use crate::simulator::report::Report;
 /// A seed that runs longer than this in real time is hung.
 const REAL_TIME_LIMIT: Duration = Duration::from_secs(180);
 
+/// Stack of the thread a world runs on.
+const WORLD_STACK_BYTES: usize = 16 * 1024 * 1024;
+
 /// Bytes of a dead child's standard error shown.
 const STDERR_BYTES_MAX: usize = 3000;
 
@@ -28,7 +31,20 @@ pub fn run_here(
         #[cfg(not(feature = "mutants"))]
         Some(_) => return Err("this binary was built without the feature `mutants`".to_owned()),
     }
-    Ok(crate::simulator::run(seed, topology, trace))
+    let started = Instant::now();
+    // On a thread of its own: madsim seeds the standard library's hash keys, which this thread may have
+    // drawn already.
+    let world = std::thread::Builder::new()
+        .name("world".to_owned())
+        .stack_size(WORLD_STACK_BYTES)
+        .spawn(move || crate::simulator::run(seed, topology, trace))
+        .map_err(|error| format!("no thread for the world: {error}"))?;
+    let (mut report, run) = world.join().map_err(|_| "the run panicked".to_owned())?;
+    report.real_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    for decision in run.decisions.iter().filter(|_| trace) {
+        eprintln!("{:>12.3} ms  {:?}", decision.at as f64 / 1e6, decision.key);
+    }
+    Ok(report)
 }
 
 /// Runs the seed in a child process. A child that dies or hangs gives a report with that violation.

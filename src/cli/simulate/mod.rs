@@ -77,8 +77,12 @@ pub fn simulate(command: SimulateCommand) -> u8 {
         Action::Run(options) => campaign::run(&options),
         Action::Mutants(options) => mutants::run(&options),
         Action::One(options) => {
-            let report =
-                child::run_here(options.seed, options.topology, options.mutant.as_deref(), options.trace);
+            let report = child::run_here(
+                options.seed,
+                options.topology,
+                options.mutant.as_deref(),
+                options.trace,
+            );
             match report {
                 Ok(report) => {
                     println!("{}", serde_json::to_string(&report).unwrap_or_default());
@@ -91,7 +95,8 @@ pub fn simulate(command: SimulateCommand) -> u8 {
             }
         }
         Action::Replay(options) => {
-            let report = child::run_here(options.seed, options.topology, options.mutant.as_deref(), true);
+            let report =
+                child::run_here(options.seed, options.topology, options.mutant.as_deref(), true);
             match report {
                 Ok(report) => {
                     table::print_report(&report);

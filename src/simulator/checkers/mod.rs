@@ -2,14 +2,18 @@
 //! compared nothing proves nothing, and the run says so.
 
 mod no_acknowledged_loss;
+mod no_ghost;
 mod no_phantom;
 mod order;
+mod replicas;
 mod stable_positions;
 mod subscription;
 
 pub use no_acknowledged_loss::no_acknowledged_loss;
+pub use no_ghost::no_ghost;
 pub use no_phantom::no_phantom;
 pub use order::order;
+pub use replicas::replicas_agree;
 pub use stable_positions::stable_positions;
 pub use subscription::{subscription_misses_nothing, subscription_repeats_nothing};
 
@@ -41,7 +45,8 @@ pub struct Finding {
 const VIOLATIONS_MAX: usize = 3;
 
 impl Finding {
-    fn broken(&mut self, promise: &str, checker: &str, detail: String) {
+    /// Notes a violation.
+    pub(super) fn broken(&mut self, promise: &str, checker: &str, detail: String) {
         if self.violations.len() < VIOLATIONS_MAX {
             self.violations.push(Violation {
                 promise: promise.to_owned(),
@@ -58,6 +63,7 @@ pub type HistoryChecker = fn(&History) -> Finding;
 /// Every history checker with its name.
 pub const HISTORY_CHECKERS: &[(&str, HistoryChecker)] = &[
     ("no_acknowledged_loss", no_acknowledged_loss),
+    ("no_ghost", no_ghost),
     ("order", order),
     ("no_phantom", no_phantom),
     ("stable_positions", stable_positions),

@@ -93,3 +93,22 @@ fn a_repeat_after_a_durable_acknowledgement_is_seen() {
     history.deliveries.push(again);
     assert_eq!(broken(&history), ["subscription_repeats_nothing"]);
 }
+
+#[test]
+fn a_ghost_is_seen() {
+    let mut history = good();
+    let number = *history.publishes.keys().next().unwrap();
+    history.told(number, PublishFate::Rejected);
+    assert_eq!(broken(&history), ["no_ghost"]);
+    let mut history = good();
+    let number = *history.publishes.keys().next().unwrap();
+    let log = history.final_log.get_mut(TOPIC).unwrap();
+    log.push((at(3), Some(number)));
+    let twice = log[3];
+    history.deliveries.push(DeliveryRecord {
+        position: twice.0,
+        number: twice.1,
+        ..history.deliveries[0].clone()
+    });
+    assert_eq!(broken(&history), ["no_ghost"]);
+}

@@ -10,7 +10,7 @@ use crate::simulator::history::{AckRecord, DeliveryRecord, decode_body};
 
 /// Pause before a new session.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(300);
-/// A session that gets nothing for this long asks for everything again, then starts over.
+/// A session that gets nothing for this long leaves and comes back, for what it left unacknowledged.
 const IDLE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Which subscription a consumer joins.
@@ -46,33 +46,31 @@ async fn consume_session(
 ) -> Result<(), SessionError> {
     let client = WorkloadClient::connect(context).await?;
     let session = context.history.lock().new_session();
-    let consumer = client.consumer(&role.topic, role.subscription, role.subscription_type).await?;
+    let mut consumer =
+        client.consumer(&role.topic, role.subscription, role.subscription_type).await?;
     // Some sessions leave early, so that what they hold must go to others.
     let deliveries_max = if random.chance(0.3) { 1 + random.below(50) } else { u64::MAX };
     let mut delivered = 0;
     while !context.stop.is_triggered() && delivered < deliveries_max {
-        let received = context.runtime.clock.timeout(IDLE_LIMIT, consumer.receive()).await;
-        let Ok(message) = received else {
-            consumer.redeliver_all().await?;
-            return Ok(());
+        let Some(received) = consumer.receive(IDLE_LIMIT).await? else {
+            break;
         };
-        let message = message?;
         delivered += 1;
         context.history.lock().deliveries.push(DeliveryRecord {
             topic: role.topic.clone(),
             subscription: role.subscription.to_owned(),
             session,
-            number: decode_body(&message.body),
-            position: message.place,
-            at: context.runtime.clock.now().0,
+            number: decode_body(&received.message.payload),
+            position: received.place,
+            at: context.stamp(),
         });
         let is_exclusive = role.subscription_type == SubscriptionType::Exclusive;
         match random.below(100) {
             // Left unacknowledged for now; a later session gets it again.
             0..4 => {}
-            4..7 if !is_exclusive => consumer.redeliver(&message).await?,
+            4..7 if !is_exclusive => consumer.redeliver(&received),
             7..12 if is_exclusive => {
-                consumer.acknowledge_cumulative(&message).await?;
+                consumer.acknowledge_cumulative(&received).await?;
             }
             _ => {
                 let ack = {
@@ -80,18 +78,19 @@ async fn consume_session(
                     history.acks.push(AckRecord {
                         topic: role.topic.clone(),
                         subscription: role.subscription.to_owned(),
-                        position: message.place,
+                        position: received.place,
                         receipt_at: None,
                     });
                     history.acks.len() - 1
                 };
-                consumer.acknowledge(&message).await?;
-                let at = context.runtime.clock.now().0;
+                consumer.acknowledge(&received).await?;
+                let at = context.stamp();
                 if let Some(record) = context.history.lock().acks.get_mut(ack) {
                     record.receipt_at = Some(at);
                 }
             }
         }
     }
-    consumer.close().await
+    consumer.close().await;
+    Ok(())
 }

@@ -18,7 +18,7 @@ pub async fn setup_topic(context: &WorkloadContext, topic: &str) -> Result<(), S
         (EXCLUSIVE, SubscriptionType::Exclusive),
         (SHARED, SubscriptionType::Shared),
     ] {
-        client.consumer(topic, subscription, subscription_type).await?.close().await?;
+        client.consumer(topic, subscription, subscription_type).await?.close().await;
     }
     Ok(())
 }
@@ -29,19 +29,15 @@ pub async fn read_whole_log(
     topic: &str,
 ) -> Result<Vec<(Place, Option<MessageNumber>)>, SessionError> {
     let client = WorkloadClient::connect(context).await?;
-    let reader = client.reader(topic).await?;
+    let mut reader = client.reader(topic).await?;
     let mut log = Vec::new();
     let Some(last) = reader.last_entry().await? else { return Ok(log) };
     loop {
-        let message = context
-            .runtime
-            .clock
-            .timeout(READ_PAUSE_MAX, reader.receive())
-            .await
-            .map_err(|_| SessionError::new("the reader waits before the log's end"))??;
-        log.push((message.place, decode_body(&message.body)));
-        let is_last_of_entry = message.is_last_of_entry;
-        if message.place.position >= last && is_last_of_entry {
+        let Some(received) = reader.receive(READ_PAUSE_MAX).await? else {
+            return Err(SessionError::new("the reader waits before the log's end"));
+        };
+        log.push((received.place, decode_body(&received.message.payload)));
+        if received.place.position >= last && received.is_last_of_entry() {
             return Ok(log);
         }
     }

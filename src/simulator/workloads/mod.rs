@@ -9,13 +9,14 @@ mod session;
 pub use consume::{ConsumerRole, consume};
 pub use drain::{read_whole_log, setup_topic};
 pub use publish::{prove_writable, publish};
-pub use session::{SessionError, WorkloadClient};
+pub use session::{SessionError, Told, WorkloadClient};
 
-use crate::runtime::Runtime;
-use crate::runtime::ShutdownSignal;
+use std::sync::Arc;
 
-use super::history::SharedHistory;
+use super::history::{DRAINED_SUBSCRIPTIONS, SharedHistory};
 use super::plan::Plan;
+use crate::runtime::sim::World;
+use crate::runtime::{Runtime, ShutdownSignal};
 
 /// What every workload is given.
 #[derive(Clone)]
@@ -27,7 +28,9 @@ pub struct WorkloadContext {
     /// Where everything is written down.
     pub history: SharedHistory,
     /// The run's settings.
-    pub plan: std::sync::Arc<Plan>,
+    pub plan: Arc<Plan>,
+    /// For the one clock all events of the history are stamped with.
+    pub world: World,
     /// Ends the workload.
     pub stop: ShutdownSignal,
 }
@@ -35,6 +38,13 @@ pub struct WorkloadContext {
 /// The subscription that never acknowledges, so that nothing is trimmed and the whole log can be read.
 pub const KEEPER: &str = "keeper";
 /// The Exclusive subscription.
-pub const EXCLUSIVE: &str = "exclusive";
+pub const EXCLUSIVE: &str = DRAINED_SUBSCRIPTIONS[0];
 /// The Shared subscription.
-pub const SHARED: &str = "shared";
+pub const SHARED: &str = DRAINED_SUBSCRIPTIONS[1];
+
+impl WorkloadContext {
+    /// Virtual nanoseconds since the start of the run, the same for every node.
+    pub fn stamp(&self) -> u64 {
+        u64::try_from(self.world.now().as_nanos()).unwrap_or(u64::MAX)
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::WorkloadContext;
-use super::session::{SessionError, WorkloadClient};
+use super::session::{Receipt, SessionError, Told, WorkloadClient};
 use crate::simulator::history::{MessageNumber, PublishFate, encode_body};
 
 /// Pause before a new session.
@@ -38,7 +38,7 @@ async fn publish_session(
     let window = context.plan.producer_window as usize;
     let (low, high) = context.plan.body_bytes;
     while !context.stop.is_triggered() {
-        let at = context.runtime.clock.now().0;
+        let at = context.stamp();
         let number = context.history.lock().sent(topic, identity, at);
         let length = low + random.below(high - low + 1);
         let body = encode_body(number, usize::try_from(length).unwrap_or(16));
@@ -60,25 +60,32 @@ async fn publish_session(
 async fn settle(
     context: &WorkloadContext,
     number: MessageNumber,
-    receipt: super::session::Receipt,
+    receipt: Receipt,
 ) -> Result<(), SessionError> {
-    let place = receipt.place(context).await?;
-    context.history.lock().told(number, PublishFate::Committed(place));
+    let fate = match receipt.told().await? {
+        Told::Committed(place) => PublishFate::Committed(place),
+        Told::Rejected => PublishFate::Rejected,
+    };
+    context.history.lock().told(number, fate);
     Ok(())
 }
 
 /// Publishes one message and waits for its receipt; true if it came.
 pub async fn prove_writable(context: &WorkloadContext, topic: &str) -> bool {
-    let attempt = async {
+    let attempt: Result<bool, SessionError> = async {
         let client = WorkloadClient::connect(context).await?;
         let producer = client.producer(topic, 1).await?;
         let number = {
             let mut history = context.history.lock();
             let identity = history.new_producer();
-            history.sent(topic, identity, context.runtime.clock.now().0)
+            history.sent(topic, identity, context.stamp())
         };
         let receipt = producer.send(encode_body(number, 32)).await?;
-        settle(context, number, receipt).await
-    };
-    attempt.await.is_ok()
+        settle(context, number, receipt).await?;
+        let history = context.history.lock();
+        let fate = history.publishes.get(&number).map(|record| record.fate);
+        Ok(matches!(fate, Some(PublishFate::Committed(_))))
+    }
+    .await;
+    attempt.unwrap_or(false)
 }

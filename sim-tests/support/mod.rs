@@ -1,0 +1,171 @@
+//! A cluster without faults of its own, a client, and words for what scenarios do to them.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use seawall::broker::SubscriptionType;
+use seawall::domain::Position;
+use seawall::runtime::Shutdown;
+use seawall::runtime::sim::{SimNode, World, WorldSettings};
+use seawall::simulator::cluster::Cluster;
+use seawall::simulator::history::{MessageNumber, SharedHistory, encode_body};
+use seawall::simulator::plan::{Plan, Topology};
+use seawall::simulator::workloads::{Told, WorkloadClient, WorkloadContext};
+
+/// The one topic of a scenario.
+pub const TOPIC: &str = "persistent://public/default/scenario";
+
+/// What a scenario has in hand.
+pub struct Stage {
+    pub world: World,
+    pub cluster: Cluster,
+    client: SimNode,
+    plan: Arc<Plan>,
+    next: u64,
+}
+
+/// Runs a scenario on a thread of its own, as each world needs.
+pub fn scenario<F, Fut>(topology: Topology, play: F)
+where
+    F: FnOnce(Stage) -> Fut + Send + 'static,
+    Fut: Future<Output = ()>,
+{
+    let run = std::thread::spawn(move || {
+        let plan = Arc::new(Plan { faults: Vec::new(), ..Plan::draw(1, topology) });
+        World::run(1, WorldSettings::default(), move |world| async move {
+            let cluster = Cluster::create(&world, &plan);
+            let client = world.create_node("client-0", "client-0");
+            let mut stage = Stage { world, cluster, client, plan, next: 0 };
+            stage.wait_until_served().await;
+            play(stage).await;
+        });
+    });
+    if let Err(panic) = run.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+impl Stage {
+    /// Lets time pass, starting again what is down.
+    pub async fn pass(&mut self, duration: Duration) {
+        let until = self.world.now() + duration;
+        while self.world.now() < until {
+            self.cluster.supervise();
+            self.world.sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Waits until every node serves.
+    pub async fn wait_until_served(&mut self) {
+        let until = self.world.now() + Duration::from_secs(120);
+        while !self.cluster.all_serve() {
+            assert!(self.world.now() < until, "the nodes do not come up");
+            self.pass(Duration::from_millis(100)).await;
+        }
+    }
+
+    fn context(&self) -> WorkloadContext {
+        WorkloadContext {
+            runtime: self.client.runtime(),
+            broker: self.cluster.broker_address(),
+            history: SharedHistory::default(),
+            plan: Arc::clone(&self.plan),
+            world: self.world.clone(),
+            stop: Shutdown::new().signal(),
+        }
+    }
+
+    /// Runs the client's work inside its machine, supervising meanwhile.
+    async fn client<T: Send + 'static>(
+        &mut self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        let mut task = self.client.spawn("scenario", work);
+        loop {
+            self.cluster.supervise();
+            let step = self.world.sleep(Duration::from_millis(50));
+            tokio::select! {
+                biased;
+                output = &mut task => return output.unwrap(),
+                () = step => {}
+            }
+        }
+    }
+
+    /// Publishes `count` messages one after the other; answers those that were acknowledged. Stops at the
+    /// first that was not.
+    pub async fn publish(&mut self, count: u64) -> Vec<(MessageNumber, Position)> {
+        let context = self.context();
+        let first = self.next + 1;
+        self.next += count;
+        self.client(async move {
+            let mut acknowledged = Vec::new();
+            let Ok(client) = WorkloadClient::connect(&context).await else { return acknowledged };
+            let Ok(producer) = client.producer(TOPIC, 1).await else { return acknowledged };
+            for number in (first..first + count).map(MessageNumber) {
+                let Ok(receipt) = producer.send(encode_body(number, 100)).await else { break };
+                match receipt.told().await {
+                    Ok(Told::Committed(place)) => acknowledged.push((number, place.position)),
+                    Ok(Told::Rejected) | Err(_) => break,
+                }
+            }
+            acknowledged
+        })
+        .await
+    }
+
+    /// Creates a subscription that keeps everything from being trimmed.
+    pub async fn keep_everything(&mut self) {
+        let context = self.context();
+        self.client(async move {
+            let client = WorkloadClient::connect(&context).await.unwrap();
+            let kind = SubscriptionType::Shared;
+            client.consumer(TOPIC, "keeper", kind).await.unwrap().close().await;
+        })
+        .await;
+    }
+
+    /// The whole log as a reader sees it; tries for a minute.
+    pub async fn read_all(&mut self) -> Vec<(MessageNumber, Position)> {
+        for _ in 0..60 {
+            let context = self.context();
+            let read = self
+                .client(async move {
+                    seawall::simulator::workloads::read_whole_log(&context, TOPIC)
+                        .await
+                        .map_err(|error| error.to_string())
+                })
+                .await;
+            if let Ok(log) = read {
+                return log
+                    .into_iter()
+                    .map(|(place, number)| (number.expect("a message of ours"), place.position))
+                    .collect();
+            }
+            self.pass(Duration::from_secs(1)).await;
+        }
+        panic!("the log cannot be read");
+    }
+
+    /// Asserts that every acknowledged message is in the log where its receipt said.
+    pub async fn all_there(&mut self, acknowledged: &[(MessageNumber, Position)]) {
+        let log = self.read_all().await;
+        for message in acknowledged {
+            assert!(log.contains(message), "{message:?} is not in {log:?}");
+        }
+    }
+
+    /// The machine of a name.
+    pub fn machine(&self, name: &str) -> SimNode {
+        let found = self.cluster.nodes.iter().find(|node| node.machine.name() == name);
+        found.expect("a node of that name").machine.clone()
+    }
+
+    /// Keeps a node down for a while.
+    pub fn keep_down(&mut self, name: &str, duration: Duration) {
+        let until = self.world.now() + duration;
+        let index = self.cluster.nodes.iter().position(|node| node.machine.name() == name).unwrap();
+        self.cluster.keep_down(index, until);
+    }
+}

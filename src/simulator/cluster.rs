@@ -1,0 +1,179 @@
+//! The nodes of a run: which there are, how each is configured, and the supervisor that starts again what
+//! died or gave up, as an operator's would.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use super::plan::{Plan, Topology};
+use crate::bookie::BookieConfig;
+use crate::ledger::Quorum;
+use crate::node::{Node, NodeConfig, Roles};
+use crate::runtime::Runtime;
+use crate::runtime::sim::{SimNode, World};
+
+/// Longest message in a run, bytes.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+const PULSAR_PORT: u16 = 6650;
+const HTTP_PORT: u16 = 8080;
+const RPC_PORT: u16 = 7000;
+
+/// Where a node's process is.
+#[derive(Default)]
+struct Slot {
+    /// The running node, once started.
+    node: Option<Arc<Node>>,
+    /// The process gave up (failed start, poisoned) and must be started again.
+    gave_up: Option<String>,
+}
+
+/// One node of the cluster.
+pub struct ClusterNode {
+    /// The machine.
+    pub machine: SimNode,
+    /// What it runs.
+    pub roles: Roles,
+    config: NodeConfig,
+    slot: Arc<Mutex<Slot>>,
+    /// Virtual time before which the supervisor leaves it down.
+    down_until: Duration,
+}
+
+/// All nodes of a run.
+pub struct Cluster {
+    /// The nodes, in order of creation.
+    pub nodes: Vec<ClusterNode>,
+    world: World,
+    /// Restarts after a node gave up by itself.
+    pub gave_up: u64,
+}
+
+fn locked(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
+    slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Cluster {
+    /// Creates the machines; nothing runs yet.
+    pub fn create(world: &World, plan: &Plan) -> Self {
+        let shapes: Vec<(String, Roles)> = match plan.topology {
+            Topology::Standalone => vec![("node-0".to_owned(), Roles::STANDALONE)],
+            Topology::Cluster => [("metadata-0".to_owned(), Roles::METADATA)]
+                .into_iter()
+                .chain((0..3).map(|number| (format!("bookie-{number}"), Roles::BOOKIE)))
+                .chain([("broker-0".to_owned(), Roles::BROKER)])
+                .collect(),
+        };
+        let nodes = shapes
+            .into_iter()
+            .map(|(name, roles)| ClusterNode {
+                machine: world.create_node(&name, &name),
+                roles,
+                config: configure(&name, roles, plan),
+                slot: Arc::default(),
+                down_until: Duration::ZERO,
+            })
+            .collect();
+        Self { nodes, world: world.clone(), gave_up: 0 }
+    }
+
+    /// Address of the broker's Pulsar port.
+    pub fn broker_address(&self) -> String {
+        let broker = self.nodes.iter().find(|node| node.roles.broker);
+        let host = broker.map_or("", |node| node.machine.host());
+        format!("{host}:{PULSAR_PORT}")
+    }
+
+    /// Starts what is down and due, and starts again what gave up.
+    pub fn supervise(&mut self) {
+        let now = self.world.now();
+        for node in &mut self.nodes {
+            let gave_up = locked(&node.slot).gave_up.take();
+            if let Some(reason) = gave_up {
+                tracing::info!(node = node.machine.name(), reason, "gave up, will be restarted");
+                self.gave_up += 1;
+                node.machine.crash();
+                node.down_until = now + Duration::from_millis(500);
+            }
+            if !node.machine.is_running() && now >= node.down_until {
+                node.start();
+            }
+        }
+    }
+
+    /// Leaves a node down until `until`.
+    pub fn keep_down(&mut self, index: usize, until: Duration) {
+        if let Some(node) = self.nodes.get_mut(index) {
+            node.down_until = until;
+        }
+    }
+
+    /// True once every node has started and serves.
+    pub fn all_serve(&self) -> bool {
+        self.nodes.iter().all(|node| node.machine.is_running() && node.serving().is_some())
+    }
+}
+
+impl ClusterNode {
+    /// The running node, if it serves.
+    pub fn serving(&self) -> Option<Arc<Node>> {
+        if !self.machine.is_running() {
+            return None;
+        }
+        locked(&self.slot).node.clone()
+    }
+
+    fn start(&self) {
+        *locked(&self.slot) = Slot::default();
+        let (slot, config) = (Arc::clone(&self.slot), self.config.clone());
+        self.machine.start(move |runtime| live(runtime, config, slot));
+    }
+}
+
+/// The life of one process.
+async fn live(runtime: Runtime, config: NodeConfig, slot: Arc<Mutex<Slot>>) {
+    let reason = match Node::start(runtime, config).await {
+        Ok(node) => {
+            let node = Arc::new(node);
+            locked(&slot).node = Some(Arc::clone(&node));
+            node.failed().await
+        }
+        Err(error) => error.to_string(),
+    };
+    let mut slot = locked(&slot);
+    slot.node = None;
+    slot.gave_up = Some(reason);
+}
+
+fn configure(host: &str, roles: Roles, plan: &Plan) -> NodeConfig {
+    let quorum = match plan.topology {
+        Topology::Standalone => Quorum { ensemble: 1, write: 1, ack: 1 },
+        Topology::Cluster => Quorum { ensemble: 3, write: 3, ack: 2 },
+    };
+    let data = PathBuf::from("/data");
+    let alone = plan.topology == Topology::Standalone;
+    let mut config = NodeConfig {
+        rpc_listen: (!alone).then(|| format!("{host}:{RPC_PORT}")),
+        metadata_addresses: vec![format!("metadata-0:{RPC_PORT}")],
+        pulsar_listen: format!("{host}:{PULSAR_PORT}"),
+        http_listen: format!("{host}:{HTTP_PORT}"),
+        message_bytes_max: MESSAGE_BYTES_MAX,
+        bookie: BookieConfig {
+            journal_file_bytes: plan.journal_file_bytes,
+            journal_group_bytes: 64 * 1024,
+            journal_queue_bytes: 4 * 1024 * 1024,
+            write_cache_bytes: plan.write_cache_bytes,
+            checkpoint_interval: plan.checkpoint_interval,
+            entry_log_bytes: 2 * 1024 * 1024,
+            free_space_low_bytes: 1024 * 1024,
+            garbage_interval: Duration::from_secs(5),
+            scrub_bytes_per_second: 64 * 1024,
+            ..BookieConfig::below(&data)
+        },
+        ..NodeConfig::new(data, roles, quorum)
+    };
+    config.broker.ledger_entries_max = plan.ledger_entries_max;
+    config.broker.cursor_ledger_entries_max = plan.cursor_ledger_entries_max;
+    config.broker.trim_interval = Duration::from_secs(3);
+    config.broker.tail_cache_bytes = plan.tail_cache_bytes;
+    config
+}

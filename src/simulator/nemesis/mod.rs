@@ -1,0 +1,145 @@
+//! Injects the plan's faults, one at a time but overlapping, and heals them. Every draw is a pure function
+//! of the seed and of how often this nemesis drew, and every fault goes on the decision tape.
+//!
+//! Bounds: nothing is done that the promises exclude. Bits rot on one chosen bookie only, in entry logs
+//! (with one copy there is nothing to read instead, so never on a standalone node).
+
+mod inject;
+
+use std::time::Duration;
+
+use super::cluster::Cluster;
+use super::plan::{FaultKind, Plan, Topology};
+use crate::runtime::sim::{ClockFace, SimNode, World};
+
+/// A fault that lasts, and when it ends.
+struct Lasting {
+    until: Duration,
+    heal: Heal,
+}
+
+/// How a lasting fault ends.
+enum Heal {
+    Resume(SimNode),
+    Links(SimNode, SimNode),
+    Everywhere,
+    Disk(SimNode),
+    Clock(SimNode),
+}
+
+/// The nemesis of one run.
+pub struct Nemesis {
+    world: World,
+    /// Machines of clients: they can be cut off, but are never killed.
+    clients: Vec<SimNode>,
+    kinds: Vec<FaultKind>,
+    interval: Duration,
+    next: Duration,
+    drawn: u64,
+    lasting: Vec<Lasting>,
+    /// The one node whose bits may rot.
+    rot_victim: Option<usize>,
+}
+
+impl Nemesis {
+    /// The nemesis of a plan.
+    pub fn new(world: &World, plan: &Plan, clients: Vec<SimNode>) -> Self {
+        let rot_victim = match plan.topology {
+            Topology::Standalone => None,
+            // Nodes 1 to 3 are the bookies.
+            Topology::Cluster => Some(1 + (world.random("rot victim", 0) % 3) as usize),
+        };
+        Self {
+            world: world.clone(),
+            clients,
+            kinds: plan.faults.clone(),
+            interval: plan.fault_interval,
+            next: world.now() + plan.fault_interval,
+            drawn: 0,
+            lasting: Vec::new(),
+            rot_victim,
+        }
+    }
+
+    /// Heals what is due and injects what is due.
+    pub fn tick(&mut self, cluster: &mut Cluster) {
+        let now = self.world.now();
+        let (due, later) =
+            std::mem::take(&mut self.lasting).into_iter().partition(|lasting| lasting.until <= now);
+        self.lasting = later;
+        let due: Vec<Lasting> = due;
+        for lasting in due {
+            self.heal(lasting.heal);
+        }
+        if now < self.next || self.kinds.is_empty() {
+            return;
+        }
+        let mean = u64::try_from(self.interval.as_millis()).unwrap_or(1000);
+        self.next = now + Duration::from_millis(self.below(2 * mean) + 1);
+        let chosen = self.below(self.kinds.len() as u64) as usize;
+        let kind = self.kinds[chosen];
+        self.inject(kind, cluster);
+    }
+
+    /// Ends every fault: all nodes may run, all links carry, all disks and clocks are sound.
+    pub fn heal_everything(&mut self, cluster: &mut Cluster) {
+        self.lasting.clear();
+        self.world.heal_all();
+        let machines: Vec<SimNode> = self.world.nodes();
+        for one in &machines {
+            one.resume();
+            one.release_disk();
+            one.heal_disk();
+            one.freeze_clock(ClockFace::Monotonic, false);
+            one.set_clock_drift(ClockFace::Monotonic, 0);
+            one.correct_wall_clock();
+            for other in &machines {
+                if one.id() < other.id() {
+                    self.mend_links(one, other);
+                }
+            }
+        }
+        for index in 0..cluster.nodes.len() {
+            cluster.keep_down(index, self.world.now());
+        }
+    }
+
+    fn mend_links(&self, one: &SimNode, other: &SimNode) {
+        self.world.heal(one, other);
+        self.world.release_streams(one, other);
+        self.world.set_link(one, other, None);
+        self.world.set_link(other, one, None);
+    }
+
+    fn heal(&self, heal: Heal) {
+        match heal {
+            Heal::Resume(node) => node.resume(),
+            Heal::Links(one, other) => self.mend_links(&one, &other),
+            Heal::Everywhere => self.world.heal_all(),
+            Heal::Disk(node) => {
+                node.release_disk();
+                node.heal_disk();
+            }
+            Heal::Clock(node) => {
+                node.freeze_clock(ClockFace::Monotonic, false);
+                node.freeze_clock(ClockFace::Wall, false);
+                node.set_clock_drift(ClockFace::Monotonic, 0);
+            }
+        }
+    }
+
+    /// A value below `bound`.
+    fn below(&mut self, bound: u64) -> u64 {
+        self.drawn += 1;
+        self.world.random("nemesis", self.drawn) % bound.max(1)
+    }
+
+    fn between(&mut self, low_ms: u64, high_ms: u64) -> Duration {
+        Duration::from_millis(low_ms + self.below(high_ms - low_ms + 1))
+    }
+
+    fn lasts(&mut self, low_ms: u64, high_ms: u64, heal: Heal) {
+        let until = self.world.now() + self.between(low_ms, high_ms);
+        self.lasting.push(Lasting { until, heal });
+    }
+}

@@ -1,0 +1,348 @@
+//! One run: a storm with clients at work, then everything healed and the cluster given time to come back,
+//! then the checks.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::checkers::{Finding, HISTORY_CHECKERS, Violation, replicas_agree};
+use super::cluster::Cluster;
+use super::history::SharedHistory;
+use super::nemesis::Nemesis;
+use super::plan::{FaultKind, Plan, Topology};
+use super::workloads::{
+    ConsumerRole, EXCLUSIVE, SHARED, WorkloadContext, consume, prove_writable, publish,
+    read_whole_log, setup_topic,
+};
+use crate::bookie::Bookie;
+use crate::broker::SubscriptionType;
+use crate::runtime::sim::{SimNode, World};
+use crate::runtime::{Shutdown, Task};
+
+/// Step of the storm.
+const TICK: Duration = Duration::from_millis(50);
+/// Longest wait for the first start of all nodes and topics, without any fault.
+const SETUP_LIMIT: Duration = Duration::from_secs(120);
+/// Longest wait for publishers to end: above the deadline of a send.
+const PUBLISHERS_LIMIT: Duration = Duration::from_secs(20);
+/// Wait for what ended publishers have left in links and queues to reach the broker.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// What the main future of a run found.
+#[derive(Default)]
+pub(super) struct Outcome {
+    pub(super) findings: Vec<(String, Finding)>,
+    /// From the heal until every topic took a message.
+    pub(super) writable_after: Option<Duration>,
+    /// From the heal until everything was delivered, without the wait for publishers to end.
+    pub(super) recovered_after: Option<Duration>,
+    pub(super) gave_up: u64,
+}
+
+impl Outcome {
+    fn fail(&mut self, promise: &str, checker: &str, detail: String) {
+        let mut finding = Finding { compared: 1, violations: Vec::new() };
+        finding.violations.push(Violation {
+            promise: promise.to_owned(),
+            checker: checker.to_owned(),
+            detail,
+        });
+        self.findings.push((checker.to_owned(), finding));
+    }
+}
+
+struct Run {
+    world: World,
+    plan: Arc<Plan>,
+    cluster: Cluster,
+    history: SharedHistory,
+    topics: Vec<String>,
+    producer_machine: SimNode,
+    consumer_machine: SimNode,
+    stop_publishing: Shutdown,
+    stop_consuming: Shutdown,
+    tasks: Vec<Task<()>>,
+    publishing: Arc<AtomicUsize>,
+}
+
+pub(super) async fn run(world: World, plan: Arc<Plan>, history: SharedHistory) -> Outcome {
+    let cluster = Cluster::create(&world, &plan);
+    let producer_machine = world.create_node("client-0", "client-0");
+    let consumer_machine = world.create_node("client-1", "client-1");
+    let topics = (0..plan.topics).map(|number| format!("persistent://public/default/t{number}"));
+    let mut run = Run {
+        topics: topics.collect(),
+        cluster,
+        history,
+        producer_machine,
+        consumer_machine,
+        stop_publishing: Shutdown::new(),
+        stop_consuming: Shutdown::new(),
+        tasks: Vec::new(),
+        publishing: Arc::default(),
+        plan,
+        world,
+    };
+    let mut outcome = Outcome::default();
+    if let Err(detail) = run.set_up().await {
+        outcome.fail("P6", "set_up", detail);
+        return outcome;
+    }
+    run.start_workloads();
+    run.storm().await;
+    if let Err(detail) = run.come_back(&mut outcome).await {
+        outcome.fail("P6", "liveness", detail);
+    }
+    run.check(&mut outcome).await;
+    outcome.gave_up = run.cluster.gave_up;
+    outcome
+}
+
+impl Run {
+    fn context(&self, machine: &SimNode, stop: &Shutdown) -> WorkloadContext {
+        WorkloadContext {
+            runtime: machine.runtime(),
+            broker: self.cluster.broker_address(),
+            history: self.history.clone(),
+            plan: Arc::clone(&self.plan),
+            world: self.world.clone(),
+            stop: stop.signal(),
+        }
+    }
+
+    /// Supervises for a while.
+    async fn supervise(&mut self, duration: Duration) {
+        let until = self.world.now() + duration;
+        while self.world.now() < until {
+            self.cluster.supervise();
+            self.world.sleep(TICK).await;
+        }
+    }
+
+    /// Runs work of a client inside its machine while the cluster is supervised; `None` at the limit.
+    async fn while_supervised<T: Send + 'static>(
+        &mut self,
+        name: &'static str,
+        work: impl Future<Output = T> + Send + 'static,
+        limit: Duration,
+    ) -> Option<T> {
+        let until = self.world.now() + limit;
+        let mut task = self.consumer_machine.spawn(name, work);
+        loop {
+            self.cluster.supervise();
+            let step = self.world.sleep(TICK);
+            tokio::select! {
+                biased;
+                output = &mut task => return output.ok(),
+                () = step => {}
+            }
+            if self.world.now() >= until {
+                task.abort();
+                return None;
+            }
+        }
+    }
+
+    async fn set_up(&mut self) -> Result<(), String> {
+        let until = self.world.now() + SETUP_LIMIT;
+        while !self.cluster.all_serve() {
+            if self.world.now() > until {
+                return Err("the nodes did not all start, without any fault".to_owned());
+            }
+            self.supervise(TICK).await;
+        }
+        for topic in self.topics.clone() {
+            loop {
+                let context = self.context(&self.consumer_machine, &self.stop_consuming);
+                let name = topic.clone();
+                let work =
+                    async move { setup_topic(&context, &name).await.map_err(|e| e.to_string()) };
+                match self.while_supervised("set up", work, SETUP_LIMIT).await {
+                    Some(Ok(())) => break,
+                    Some(Err(error)) if self.world.now() > until => {
+                        return Err(format!(
+                            "no subscriptions on {topic}, without any fault: {error}"
+                        ));
+                    }
+                    Some(Err(_)) => self.supervise(Duration::from_millis(200)).await,
+                    None => return Err(format!("setting up {topic} hangs, without any fault")),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn start_workloads(&mut self) {
+        let mut number = 0;
+        for topic in self.topics.clone() {
+            for _ in 0..self.plan.producers {
+                number += 1;
+                let context = self.context(&self.producer_machine, &self.stop_publishing);
+                self.publishing.fetch_add(1, Ordering::Relaxed);
+                let publishing = Arc::clone(&self.publishing);
+                let topic = topic.clone();
+                let work = async move {
+                    publish(context, topic, number).await;
+                    publishing.fetch_sub(1, Ordering::Relaxed);
+                };
+                self.tasks.push(self.producer_machine.spawn("publish", work));
+            }
+            let shared =
+                (0..self.plan.shared_consumers).map(|_| (SHARED, SubscriptionType::Shared));
+            for (subscription, subscription_type) in
+                [(EXCLUSIVE, SubscriptionType::Exclusive)].into_iter().chain(shared)
+            {
+                number += 1;
+                let context = self.context(&self.consumer_machine, &self.stop_consuming);
+                let role =
+                    ConsumerRole { topic: topic.clone(), subscription, subscription_type, number };
+                self.tasks.push(self.consumer_machine.spawn("consume", consume(context, role)));
+            }
+        }
+    }
+
+    async fn storm(&mut self) {
+        let clients = vec![self.producer_machine.clone(), self.consumer_machine.clone()];
+        let mut nemesis = Nemesis::new(&self.world, &self.plan, clients);
+        let until = self.world.now() + self.plan.safety_phase;
+        while self.world.now() < until {
+            self.cluster.supervise();
+            nemesis.tick(&mut self.cluster);
+            self.world.sleep(TICK).await;
+        }
+        nemesis.heal_everything(&mut self.cluster);
+    }
+
+    /// Everything is healed: publishing works on every topic, the whole log can be read, and every
+    /// subscription gets all of it.
+    async fn come_back(&mut self, outcome: &mut Outcome) -> Result<(), String> {
+        let healed = self.world.now();
+        let until = healed + self.plan.liveness_limit;
+        self.stop_publishing.trigger();
+        self.prove_all_writable(until).await?;
+        let writable = self.world.now();
+        outcome.writable_after = Some(writable - healed);
+        self.settle_publishers(until).await?;
+        let settled = self.world.now() - writable;
+        self.read_all(until).await?;
+        self.await_delivery(until).await?;
+        outcome.recovered_after = Some(self.world.now() - healed - settled);
+        Ok(())
+    }
+
+    async fn prove_all_writable(&mut self, until: Duration) -> Result<(), String> {
+        for topic in self.topics.clone() {
+            loop {
+                let context = self.context(&self.consumer_machine, &self.stop_consuming);
+                let name = topic.clone();
+                let work = async move { prove_writable(&context, &name).await };
+                let limit = until.saturating_sub(self.world.now());
+                match self.while_supervised("prove writable", work, limit).await {
+                    Some(true) => break,
+                    Some(false) if self.world.now() < until => {
+                        self.supervise(Duration::from_millis(200)).await;
+                    }
+                    _ => return Err(format!("{topic} takes no message after the heal")),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_all(&mut self, until: Duration) -> Result<(), String> {
+        for topic in self.topics.clone() {
+            loop {
+                let context = self.context(&self.consumer_machine, &self.stop_consuming);
+                let name = topic.clone();
+                let work = async move {
+                    read_whole_log(&context, &name).await.map_err(|error| error.to_string())
+                };
+                let limit = until.saturating_sub(self.world.now());
+                match self.while_supervised("read the log", work, limit).await {
+                    Some(Ok(log)) => {
+                        self.history.lock().final_log.insert(topic.clone(), log);
+                        break;
+                    }
+                    Some(Err(_)) if self.world.now() < until => {
+                        self.supervise(Duration::from_millis(200)).await;
+                    }
+                    Some(Err(error)) => return Err(format!("{topic} cannot be read: {error}")),
+                    None => return Err(format!("reading {topic} hangs")),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn await_delivery(&mut self, until: Duration) -> Result<(), String> {
+        while self.world.now() < until {
+            if self.history.lock().undelivered().is_none() {
+                return Ok(());
+            }
+            self.supervise(Duration::from_millis(500)).await;
+        }
+        let missing = self.history.lock().undelivered();
+        Err(missing.unwrap_or_default())
+    }
+
+    /// Publishers end by themselves; what is in flight then may still be stored before the log is read. A
+    /// topic stores in the order things came, so once it takes one more message, nothing older is to come.
+    async fn settle_publishers(&mut self, until: Duration) -> Result<(), String> {
+        let limit = self.world.now() + PUBLISHERS_LIMIT;
+        while self.publishing.load(Ordering::Relaxed) > 0 && self.world.now() < limit {
+            self.supervise(TICK).await;
+        }
+        self.supervise(SETTLE).await;
+        self.prove_all_writable(until).await
+    }
+
+    async fn check(&mut self, outcome: &mut Outcome) {
+        self.stop_consuming.trigger();
+        for task in &self.tasks {
+            task.abort();
+        }
+        if self.plan.topology == Topology::Cluster {
+            let finding = self.check_replicas().await;
+            outcome.findings.push(("replicas_agree".to_owned(), finding));
+        }
+        let history = self.history.lock();
+        let complete = history.final_log.len() == self.topics.len();
+        for (name, check) in HISTORY_CHECKERS {
+            // Without the log there is nothing to hold it against; the run has failed already.
+            if complete {
+                outcome.findings.push(((*name).to_owned(), check(&history)));
+            }
+        }
+    }
+
+    async fn check_replicas(&mut self) -> Finding {
+        let serving: Vec<_> = self.cluster.nodes.iter().map(|node| node.serving()).collect();
+        let bookies: Vec<Bookie> =
+            serving.iter().flatten().filter_map(|node| node.bookie().cloned()).collect();
+        let metadata = serving.iter().flatten().next().map(|node| node.metadata());
+        let Some(metadata) = metadata.filter(|_| bookies.len() == 3) else {
+            let mut finding = Finding::default();
+            let detail = format!("{} of 3 bookies serve after the heal", bookies.len());
+            finding.broken("P6", "replicas_agree", detail);
+            return finding;
+        };
+        // Any bookie may be the one whose bits rot; which one it was is the nemesis's business.
+        let rot = self.plan.faults.contains(&FaultKind::BitRot);
+        let victim = (self.world.random("rot victim", 0) % 3) as usize;
+        let may_rot = serving
+            .get(1 + victim)
+            .and_then(|node| node.as_ref())
+            .and_then(|node| node.bookie().map(Bookie::id))
+            .filter(|_| rot);
+        let work = async move { replicas_agree(&metadata, &bookies, may_rot).await };
+        match self.while_supervised("compare replicas", work, Duration::from_secs(300)).await {
+            Some(finding) => finding,
+            None => {
+                let mut finding = Finding::default();
+                finding.broken("P6", "replicas_agree", "comparing replicas hangs".to_owned());
+                finding
+            }
+        }
+    }
+}

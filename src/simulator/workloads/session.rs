@@ -1,0 +1,189 @@
+//! One connection of a workload: our Pulsar client with short deadlines, which gives up instead of
+//! reconnecting, so that each session has one story.
+
+use std::time::Duration;
+
+use super::WorkloadContext;
+use crate::broker::SubscriptionType;
+use crate::client::{
+    ClientError, ClientOptions, Consumer, ConsumerOptions, Message, MessageId, OutgoingMessage,
+    Producer, ProducerOptions, PulsarClient, SendError, SendTicket, StartPosition,
+};
+use crate::domain::Position;
+use crate::simulator::history::Place;
+
+/// Deadline of requests.
+const OPERATION_LIMIT: Duration = Duration::from_secs(6);
+/// A message without outcome after this stays unknown.
+const SEND_LIMIT: Duration = Duration::from_secs(15);
+
+/// The session ended; the history has what was told before.
+#[derive(Debug, thiserror::Error)]
+#[error("session ended: {0}")]
+pub struct SessionError(String);
+
+impl SessionError {
+    /// With a reason.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl From<ClientError> for SessionError {
+    fn from(error: ClientError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// A connected client.
+pub struct WorkloadClient(PulsarClient);
+
+/// The outcome of one send, to come.
+pub struct Receipt(SendTicket);
+
+/// What a receipt said.
+pub enum Told {
+    /// Committed here.
+    Committed(Place),
+    /// Certainly not stored.
+    Rejected,
+}
+
+/// A message as the history writes it down.
+pub struct Received {
+    /// The client's message.
+    pub message: Message,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// A place as the history knows it.
+pub fn place_of(id: MessageId) -> Place {
+    let batch_index = id.batch_index.map_or(-1, |index| i32::try_from(index).unwrap_or(i32::MAX));
+    Place { position: id.position, batch_index }
+}
+
+impl Received {
+    /// True for the last message of a batch, and for a message that is its whole entry.
+    pub fn is_last_of_entry(&self) -> bool {
+        self.message.id.batch_index.is_none_or(|index| index + 1 >= self.message.id.batch_size)
+    }
+}
+
+impl WorkloadClient {
+    /// Connects to the run's broker.
+    pub async fn connect(context: &WorkloadContext) -> Result<Self, SessionError> {
+        let options = ClientOptions {
+            operation_limit: OPERATION_LIMIT,
+            keep_alive: Duration::from_secs(5),
+            ..ClientOptions::default()
+        };
+        Ok(Self(PulsarClient::connect(&context.runtime, &context.broker, options).await?))
+    }
+
+    /// Opens a producer.
+    pub async fn producer(
+        &self,
+        topic: &str,
+        batch: u32,
+    ) -> Result<WorkloadProducer, SessionError> {
+        let options = ProducerOptions {
+            batch_messages_max: batch as usize,
+            linger: if batch > 1 { Duration::from_millis(20) } else { Duration::ZERO },
+            send_limit: SEND_LIMIT,
+            reconnect: false,
+            ..ProducerOptions::default()
+        };
+        Ok(WorkloadProducer(self.0.producer(topic, options).await?))
+    }
+
+    /// Joins a subscription that begins at the first message.
+    pub async fn consumer(
+        &self,
+        topic: &str,
+        subscription: &str,
+        subscription_type: SubscriptionType,
+    ) -> Result<WorkloadConsumer, SessionError> {
+        let options = ConsumerOptions {
+            subscription_type,
+            start: StartPosition::Earliest,
+            receiver_queue: 50,
+            reconnect: false,
+            ..ConsumerOptions::default()
+        };
+        Ok(WorkloadConsumer(self.0.consumer(topic, subscription, options).await?))
+    }
+
+    /// Opens a reader at the first message.
+    pub async fn reader(&self, topic: &str) -> Result<WorkloadConsumer, SessionError> {
+        let options = ConsumerOptions {
+            start: StartPosition::Earliest,
+            durable: false,
+            reconnect: false,
+            ..ConsumerOptions::default()
+        };
+        Ok(WorkloadConsumer(self.0.consumer(topic, "reader", options).await?))
+    }
+}
+
+/// An open producer.
+pub struct WorkloadProducer(Producer);
+
+impl WorkloadProducer {
+    /// Sends; the outcome comes by the receipt.
+    pub async fn send(&self, body: Vec<u8>) -> Result<Receipt, SessionError> {
+        Ok(Receipt(self.0.send(OutgoingMessage::new(body)).await?))
+    }
+
+    /// Closes it.
+    pub async fn close(&self) -> Result<(), SessionError> {
+        Ok(self.0.close().await?)
+    }
+}
+
+impl Receipt {
+    /// Waits for the outcome; an error if it stays unknown.
+    pub async fn told(self) -> Result<Told, SessionError> {
+        match self.0.await {
+            Ok(id) => Ok(Told::Committed(place_of(id))),
+            Err(SendError::Rejected(_)) => Ok(Told::Rejected),
+            Err(error) => Err(SessionError(error.to_string())),
+        }
+    }
+}
+
+/// An open consumer or reader.
+pub struct WorkloadConsumer(Consumer);
+
+impl WorkloadConsumer {
+    /// The next message, `None` if none came within `limit`.
+    pub async fn receive(&mut self, limit: Duration) -> Result<Option<Received>, SessionError> {
+        let message = self.0.receive(limit).await?;
+        Ok(message.map(|message| Received { place: place_of(message.id), message }))
+    }
+
+    /// Acknowledges and waits for the receipt.
+    pub async fn acknowledge(&self, received: &Received) -> Result<(), SessionError> {
+        Ok(self.0.acknowledge(&[received.message.id]).await?)
+    }
+
+    /// Acknowledges everything up to here and waits for the receipt.
+    pub async fn acknowledge_cumulative(&self, received: &Received) -> Result<(), SessionError> {
+        Ok(self.0.acknowledge_cumulative(received.message.id).await?)
+    }
+
+    /// Asks for one message again.
+    pub fn redeliver(&self, received: &Received) {
+        self.0.redeliver(&[received.message.id]);
+    }
+
+    /// The last entry of the topic.
+    pub async fn last_entry(&self) -> Result<Option<Position>, SessionError> {
+        Ok(self.0.last_message_id().await?.map(|id| id.position))
+    }
+
+    /// Closes it; what it holds goes to others.
+    pub async fn close(self) {
+        self.0.close().await;
+    }
+}
