@@ -19,15 +19,15 @@ async fn groups(folder: &Folder, path: &Path) -> Vec<u64> {
         .collect()
 }
 
-/// The last journal file with groups, and their offsets. A later one may be ready and empty.
-async fn last_written(folder: &Folder) -> (PathBuf, Vec<u64>) {
+/// The last journal file that holds groups, and where they are; the one made ready after it holds none.
+async fn last_groups(folder: &Folder) -> (PathBuf, Vec<u64>) {
     for (path, _) in folder.files("journal", ".journal").await.into_iter().rev() {
         let offsets = groups(folder, &path).await;
         if !offsets.is_empty() {
             return (path, offsets);
         }
     }
-    panic!("no journal file has a group");
+    panic!("no journal file holds a group");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -39,7 +39,7 @@ async fn a_torn_last_group_is_an_end_and_a_bad_group_before_it_is_corruption() {
     }
     let copy = folder.crash_copy(true).await;
     bookie.stop().await;
-    let (path, offsets) = last_written(&copy).await;
+    let (path, offsets) = last_groups(&copy).await;
     assert_eq!(offsets.len(), 4);
 
     let torn = copy.crash_copy(true).await;
@@ -78,7 +78,7 @@ async fn a_torn_group_stays_an_end_over_many_crashes() {
     folder = first;
     for life in 0..3 {
         // A torn group of the last life: the last file's first free place gets half a group.
-        let (path, offsets) = last_written(&folder).await;
+        let (path, offsets) = last_groups(&folder).await;
         if let Some(last) = offsets.last().filter(|_| life > 0) {
             flip(&folder.runtime, &path, last + 70).await;
         }
