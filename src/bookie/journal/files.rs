@@ -66,7 +66,10 @@ impl JournalFiles {
     /// Takes stock of the files former lives have left. Once, before any is begun or retired by this one.
     pub async fn take_stock(&self) -> DiskResult<()> {
         let files = self.list().await?;
-        self.inventory().used.extend(files);
+        let mut inventory = self.inventory();
+        // A first start has stocked spares before: counted a second time, they would be renamed twice.
+        let Inventory { used, spares } = &mut *inventory;
+        used.extend(files.into_iter().filter(|(id, _)| !spares.contains(id)));
         Ok(())
     }
 
