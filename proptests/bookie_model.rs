@@ -11,12 +11,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use proptest::prelude::*;
-use seawall::bookie::{Bookie, BookieConfig, BookieStartError, LedgerDirectory, LedgerPresence};
+use seawall::bookie::{Bookie, BookieConfig, LedgerDirectory, LedgerPresence};
 use seawall::domain::{
     AddAnswer, AddBatch, AddError, AddSink, CreatorToken, Entry, EntryId, LedgerId, ReadError,
     ReadRequest,
 };
-use seawall::runtime::{CreateMode, DiskErrorKind, OpenMode, Runtime};
+use seawall::runtime::{CreateMode, OpenMode, Runtime};
 use tokio::sync::oneshot;
 
 const CREATOR: CreatorToken = CreatorToken(5);
@@ -202,21 +202,9 @@ async fn run(steps: Vec<Step>) {
     let runtime = seawall::runtime::real::runtime();
     let mut folder = new_folder(&runtime).await;
     let start = async |folder: &Path| {
-        let mut attempts_left = 20;
-        let bookie = loop {
-            let directory = Arc::new(Gone::default());
-            let config = small_config(folder);
-            match Bookie::start(runtime.clone(), config, directory).await {
-                // The system was seen to let go of a folder's lock a moment after its file was closed.
-                Err(BookieStartError::Disk(error))
-                    if error.kind == DiskErrorKind::Locked && attempts_left > 0 =>
-                {
-                    attempts_left -= 1;
-                    runtime.clock.sleep(Duration::from_millis(50)).await;
-                }
-                started => break started.expect("started"),
-            }
-        };
+        let config = small_config(folder);
+        let directory = Arc::new(Gone::default());
+        let bookie = Bookie::start(runtime.clone(), config, directory).await.expect("started");
         // A copy is of one moment only if no checkpoint is under way.
         bookie.checkpoint().await.expect("completed");
         bookie

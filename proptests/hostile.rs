@@ -4,44 +4,18 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use seawall::broker::{Broker, SubscriptionType};
+use seawall::broker::SubscriptionType;
 use seawall::client::{
     ClientError, ClientOptions, Compression, ConsumerOptions, Message, OutgoingMessage,
     ProducerOptions, PulsarClient, RawConnection, SendError, StartPosition, publish_frame,
 };
 use seawall::frontend::pulsar::codec::{Command, encode_command, proto};
 use seawall::frontend::pulsar::{PulsarConfig, PulsarFrontend};
-use seawall::runtime::{Runtime, real};
+use seawall::runtime::Runtime;
+
+use crate::node_place::on_node;
 
 const LIMIT: Duration = Duration::from_secs(5);
-
-/// A broker over an empty cluster of one process. The tests ran against one in memory, written for that
-/// purpose; here stands the real one as soon as its parts can be put together.
-fn broker(_runtime: &Runtime) -> Broker {
-    unimplemented!("put together from metadata, ledgers and the broker once they are in")
-}
-
-/// A front end on any port, with limits small enough to be reached.
-async fn front_end(runtime: &Runtime) -> (PulsarFrontend, Broker) {
-    let broker = broker(runtime);
-    let config = PulsarConfig {
-        max_message_size: 256 * 1024,
-        handshake_limit: Duration::from_millis(300),
-        outbound_bytes_max: 64 * 1024,
-        publishes_max: 50,
-        producers_max: 20,
-        consumers_max: 20,
-        ..PulsarConfig::new("127.0.0.1:0")
-    };
-    let front_end = PulsarFrontend::start(runtime.clone(), broker.clone(), config).await.unwrap();
-    (front_end, broker)
-}
-
-fn run<F: Future>(work: impl FnOnce(Runtime) -> F) -> F::Output {
-    let executor =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    executor.block_on(async { work(real::runtime()).await })
-}
 
 async fn client(runtime: &Runtime, front_end: &PulsarFrontend) -> PulsarClient {
     let options = ClientOptions { operation_limit: LIMIT, ..ClientOptions::default() };
@@ -109,11 +83,10 @@ async fn is_served(runtime: &Runtime, front_end: &PulsarFrontend, topic: &str) {
 }
 
 #[test]
-#[ignore = "needs a broker: see `broker`"]
 fn what_is_published_is_received_in_every_form() {
-    run(|runtime| async move {
-        let (front_end, _) = front_end(&runtime).await;
-        let client = client(&runtime, &front_end).await;
+    on_node(async |place| {
+        let (runtime, front_end) = (&place.runtime, &place.front_end);
+        let client = client(runtime, front_end).await;
         let forms = [
             (1, Compression::None),
             (10, Compression::None),
@@ -148,16 +121,14 @@ fn what_is_published_is_received_in_every_form() {
             consumer.unsubscribe(false).await.unwrap();
         }
         client.close().await;
-        front_end.stop().await;
     });
 }
 
 #[test]
-#[ignore = "needs a broker: see `broker`"]
 fn an_unloaded_topic_is_found_again() {
-    run(|runtime| async move {
-        let (front_end, broker) = front_end(&runtime).await;
-        let client = client(&runtime, &front_end).await;
+    on_node(async |place| {
+        let (runtime, front_end) = (&place.runtime, &place.front_end);
+        let client = client(runtime, front_end).await;
         let producer = client.producer("moving", ProducerOptions::default()).await.unwrap();
         let options = earliest(SubscriptionType::Shared);
         let mut consumer = client.consumer("moving", "s", options).await.unwrap();
@@ -167,12 +138,11 @@ fn an_unloaded_topic_is_found_again() {
             let message = consumer.receive(LIMIT).await.unwrap().unwrap();
             assert_eq!(message.payload, format!("r{round}"));
             consumer.acknowledge(&[message.id]).await.unwrap();
-            for topic in broker.loaded_topics() {
+            for topic in place.broker.loaded_topics() {
                 topic.unload().await;
             }
         }
         producer.close().await.unwrap();
-        front_end.stop().await;
     });
 }
 
@@ -212,25 +182,24 @@ async fn publish_disturbed(
 }
 
 #[test]
-#[ignore = "needs a broker: see `broker`"]
 fn a_pipeline_survives_an_unload() {
-    run(|runtime| async move {
-        let (front_end, broker) = front_end(&runtime).await;
+    on_node(async |place| {
+        let (runtime, front_end) = (&place.runtime, &place.front_end);
         let unload = async || {
-            for topic in broker.loaded_topics() {
+            for topic in place.broker.loaded_topics() {
                 topic.unload().await;
             }
         };
-        publish_disturbed(&runtime, &front_end, unload).await;
-        front_end.stop().await;
+        publish_disturbed(runtime, front_end, unload).await;
     });
 }
 
 #[test]
-#[ignore = "needs a broker: see `broker`"]
 fn a_pipeline_survives_a_restart_of_the_front_end() {
-    run(|runtime| async move {
-        let (first, broker) = front_end(&runtime).await;
+    on_node(async |place| {
+        let (runtime, broker) = (&place.runtime, &place.broker);
+        let first = PulsarConfig::new("127.0.0.1:0");
+        let first = PulsarFrontend::start(runtime.clone(), broker.clone(), first).await.unwrap();
         let address = first.local_address().to_owned();
         // Looked up by address, so that the client finds the second one there.
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -252,24 +221,23 @@ fn a_pipeline_survives_a_restart_of_the_front_end() {
                 front_end.stop().await;
             });
         };
-        publish_disturbed(&runtime, &serving, restart).await;
+        publish_disturbed(runtime, &serving, restart).await;
         drop(stop);
         serving.stop().await;
     });
 }
 
 #[test]
-#[ignore = "needs a broker: see `broker`"]
 fn a_reader_that_does_not_read_holds_nobody_up() {
-    run(|runtime| async move {
-        let (front_end, _) = front_end(&runtime).await;
-        let client = client(&runtime, &front_end).await;
+    on_node(async |place| {
+        let (runtime, front_end) = (&place.runtime, &place.front_end);
+        let client = client(runtime, front_end).await;
         let producer = client.producer("slow", ProducerOptions::default()).await.unwrap();
         for _ in 0..200 {
             let message = OutgoingMessage::new(vec![7_u8; 50_000]);
             producer.send(message).await.unwrap().await.unwrap();
         }
-        let mut sleeper = raw(&runtime, &front_end).await;
+        let mut sleeper = raw(runtime, front_end).await;
         sleeper.handshake().await.unwrap();
         let subscribe = proto::CommandSubscribe {
             topic: "slow".to_owned(),
@@ -281,7 +249,7 @@ fn a_reader_that_does_not_read_holds_nobody_up() {
         let flow = proto::CommandFlow { consumer_id: 0, message_permits: 1000 };
         assert!(matches!(sleeper.next_command().await.unwrap(), Command::Success(_)));
         sleeper.send_command(&Command::Flow(flow)).await.unwrap();
-        is_served(&runtime, &front_end, "others").await;
+        is_served(runtime, front_end, "others").await;
         // When it wakes up it gets everything, in order.
         for index in 0..200 {
             match sleeper.next_command().await.unwrap() {
@@ -289,18 +257,16 @@ fn a_reader_that_does_not_read_holds_nobody_up() {
                 other => panic!("{other:?}"),
             }
         }
-        front_end.stop().await;
     });
 }
 
 #[test]
-#[ignore = "needs a broker: see `broker`"]
 fn permits_are_given_once() {
-    run(|runtime| async move {
-        let (front_end, _) = front_end(&runtime).await;
-        let client = client(&runtime, &front_end).await;
+    on_node(async |place| {
+        let (runtime, front_end) = (&place.runtime, &place.front_end);
+        let client = client(runtime, front_end).await;
         publish(&client, "permits", ProducerOptions::default(), 20).await;
-        let mut connection = raw(&runtime, &front_end).await;
+        let mut connection = raw(runtime, front_end).await;
         connection.handshake().await.unwrap();
         let subscribe = proto::CommandSubscribe {
             topic: "permits".to_owned(),
@@ -320,7 +286,6 @@ fn permits_are_given_once() {
         runtime.clock.sleep(Duration::from_millis(200)).await;
         connection.send_command(&Command::Ping(proto::CommandPing {})).await.unwrap();
         assert!(matches!(connection.next_command().await.unwrap(), Command::Pong(_)));
-        front_end.stop().await;
     });
 }
 
@@ -343,10 +308,9 @@ fn encoded(command: &Command) -> BytesMut {
 }
 
 #[test]
-#[ignore = "needs a broker: see `broker`"]
 fn broken_clients_are_closed_and_others_served() {
-    run(|runtime| async move {
-        let (front_end, _) = front_end(&runtime).await;
+    on_node(async |place| {
+        let (runtime, front_end) = (&place.runtime, &place.front_end);
         let ping = encoded(&Command::Ping(proto::CommandPing {}));
         let success = encoded(&Command::Success(proto::CommandSuccess::default()));
         let send = publish_frame(99, 0, "x", 0, &OutgoingMessage::new("x"));
@@ -361,35 +325,33 @@ fn broken_clients_are_closed_and_others_served() {
             &send,
         ];
         for bytes in after_handshake {
-            let mut bad = raw(&runtime, &front_end).await;
+            let mut bad = raw(runtime, front_end).await;
             bad.handshake().await.unwrap();
             bad.send_bytes(bytes).await.unwrap();
             until_closed(&mut bad).await;
         }
         // Before the handshake nothing else is taken, and not much.
         for bytes in [&ping[..], b"\0\x01\x11\x70\0\0\0\x10", b"garbage garbage"] {
-            let mut bad = raw(&runtime, &front_end).await;
+            let mut bad = raw(runtime, front_end).await;
             bad.send_bytes(bytes).await.unwrap();
             assert_eq!(until_closed(&mut bad).await, []);
         }
-        let mut silent = raw(&runtime, &front_end).await;
+        let mut silent = raw(runtime, front_end).await;
         until_closed(&mut silent).await;
-        let mut twice = raw(&runtime, &front_end).await;
+        let mut twice = raw(runtime, front_end).await;
         twice.handshake().await.unwrap();
         assert!(twice.handshake().await.is_err());
-        is_served(&runtime, &front_end, "t").await;
+        is_served(runtime, front_end, "t").await;
         let counts = front_end.counters().read();
         assert!(counts.protocol_errors >= 12, "{counts:?}");
-        front_end.stop().await;
     });
 }
 
 #[test]
-#[ignore = "needs a broker: see `broker`"]
 fn refusals_are_answers_and_come_in_their_turn() {
-    run(|runtime| async move {
-        let (front_end, _) = front_end(&runtime).await;
-        let mut connection = raw(&runtime, &front_end).await;
+    on_node(async |place| {
+        let (runtime, front_end) = (&place.runtime, &place.front_end);
+        let mut connection = raw(runtime, front_end).await;
         let connected = connection.handshake().await.unwrap();
         assert_eq!(connected.max_message_size, Some(256 * 1024));
         assert!(!connected.server_version.is_empty());
@@ -417,7 +379,7 @@ fn refusals_are_answers_and_come_in_their_turn() {
         // Good, damaged, good, too large, good: five answers in this order.
         let mut stream = Vec::new();
         for sequence_id in 0..5 {
-            let size = if sequence_id == 3 { 257 * 1024 } else { 10 };
+            let size = if sequence_id == 3 { 260 * 1024 } else { 10 };
             let message = OutgoingMessage::new(vec![1_u8; size]);
             let mut frame = publish_frame(3, sequence_id, "p", 0, &message).to_vec();
             if sequence_id == 1 {
@@ -444,22 +406,20 @@ fn refusals_are_answers_and_come_in_their_turn() {
                 other => panic!("{other:?}"),
             }
         }
-        let client = client(&runtime, &front_end).await;
+        let client = client(runtime, front_end).await;
         let small = client.producer("t2", ProducerOptions::default()).await.unwrap();
         let ticket = small.send(OutgoingMessage::new(vec![0_u8; 300 * 1024])).await.unwrap();
         assert!(matches!(ticket.await, Err(SendError::Rejected(_))));
-        front_end.stop().await;
     });
 }
 
 #[test]
-#[ignore = "needs a broker: see `broker`"]
 fn random_clients_do_not_hurt() {
-    run(|runtime| async move {
-        let (front_end, _) = front_end(&runtime).await;
+    on_node(async |place| {
+        let (runtime, front_end) = (&place.runtime, &place.front_end);
         let random = runtime.random.fork("hostile");
         for round in 0..60 {
-            let mut bad = raw(&runtime, &front_end).await;
+            let mut bad = raw(runtime, front_end).await;
             if round % 2 == 0 {
                 bad.handshake().await.unwrap();
             }
@@ -472,7 +432,6 @@ fn random_clients_do_not_hurt() {
             // It may be closed before everything is written.
             let _ = bad.send_bytes(&Bytes::from(bytes)).await;
         }
-        is_served(&runtime, &front_end, "t").await;
-        front_end.stop().await;
+        is_served(runtime, front_end, "t").await;
     });
 }

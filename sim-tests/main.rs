@@ -1,5 +1,6 @@
 //! One binary: scripted scenarios that read as prose, each naming what it protects, and a small swarm.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the scenario")]
+#![allow(clippy::disallowed_methods, reason = "each world needs a thread of its own")]
 
 mod bookie_loss;
 mod corruption;

@@ -89,7 +89,8 @@ impl Keeper {
             for command in commands.into_iter().flatten() {
                 match command {
                     KeeperCommand::Checkpoint(done) => {
-                        let result = self.checkpoint(false).await.map_err(|error| error.to_string());
+                        let result =
+                            self.checkpoint(false).await.map_err(|error| error.to_string());
                         let _ = done.send(result);
                     }
                     KeeperCommand::Collect(done) => {

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 
 use super::cookie::{Identity, begin_stamping, finish_stamping, identify};
 use super::journal::{
-    JournalFiles, JournalPosition, JournalWriter, ReplayError, ReplayRecord, ReplayTarget, replay,
+    JournalFiles, JournalPosition, JournalWriter, ReplayError, ReplayRecord, ReplayTarget,
+    Replayed, group_again, replay,
 };
 use super::keeper::{Keeper, KeeperCommand};
 use super::ledger_state::{FenceState, LedgerFacts, LedgerTable};
@@ -17,10 +18,10 @@ use super::storage::{CheckpointFile, EntryLogWriter, EntryLogs, LocationIndex, r
 use super::write_cache::{Half, WriteCache};
 use super::{BookieConfig, BookieStartError, LedgerDirectory};
 use crate::domain::{BookieId, CreatorToken, LedgerId};
-use crate::reached;
 use crate::runtime::{
-    CreateMode, Disk, DiskError, IndexError, MailboxSender, OpenMode, Runtime, mailbox,
+    CreateMode, Disk, DiskError, File, IndexError, MailboxSender, OpenMode, Runtime, mailbox,
 };
+use crate::{mutant, reached};
 
 /// Batches and fences queued for the journal, beside the bound on bytes.
 const JOURNAL_QUEUE_ITEMS: usize = 64 * 1024;
@@ -90,16 +91,12 @@ pub(super) async fn start(
     let mut target = Target { ledgers, index, writer, half: Half::default(), half_bytes_max };
     let replayed = replay(&files, last.mark, &mut target).await?;
     let Target { ledgers, index, writer, half, .. } = target;
-    let position = JournalPosition {
-        sequence: replayed.next_sequence,
-        file: replayed.last_file + 1,
-        offset: 0,
-    };
+    files.take_stock().await?;
     // A process that was killed may have left the checkpoint file's name not yet durable. Files behind its mark
     // are about to be written over.
     disk.sync_directory(&config.ledger_directory).await?;
     files.retire(last.mark.file).await?;
-    let file = files.begin(position.file).await?;
+    let (file, position) = begin_journal(&files, replayed).await?;
     let mut cache = WriteCache::new(config.write_cache_bytes, position);
     cache.fill(half);
     let (journal, journal_mailbox) = mailbox(JOURNAL_QUEUE_ITEMS);
@@ -129,6 +126,26 @@ pub(super) async fn start(
     runtime.tasks.spawn("bookie-garbage", collector);
     runtime.tasks.spawn("bookie-scrubber", super::scrub::run(Arc::clone(&shared)));
     Ok((shared, keeper))
+}
+
+/// The file this life writes, beginning with the last group of the former one if its sync may have failed.
+async fn begin_journal(
+    files: &JournalFiles,
+    replayed: Replayed,
+) -> Result<(File, JournalPosition), DiskError> {
+    let id = replayed.last_file + 1;
+    let sequence = replayed.next_sequence;
+    let mut position = JournalPosition { sequence, file: id, offset: 0 };
+    let file = files.begin(id).await?;
+    if let Some(records) = replayed.last_group.filter(|_| !mutant!("S-fsync")) {
+        let bytes = group_again(&records, id, 0, sequence - 1);
+        position.offset = bytes.len() as u64;
+        file.write_and_sync(0, vec![bytes]).await?;
+        if position.offset > files.file_bytes() {
+            files.outgrown(id, position.offset);
+        }
+    }
+    Ok((file, position))
 }
 
 /// Empty folders become a bookie. The journal's first file and the checkpoint file are there before the

@@ -38,7 +38,9 @@ pub(super) fn configuration(command: &ConfigCommand) -> u8 {
         Action::Check { file } => (file, false),
         Action::Show { file } => (file, true),
     };
-    let settings = match settings::load(file.as_deref()) {
+    let loaded = settings::load(file.as_deref())
+        .and_then(|settings| settings::check(&settings).map(|()| settings));
+    let settings = match loaded {
         Ok(settings) => settings,
         Err(error) => {
             complain(&error);

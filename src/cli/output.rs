@@ -27,7 +27,8 @@ pub(super) struct OutputOption {
 
 /// One line to standard error.
 pub(super) fn complain(message: &dyn Display) {
-    eprintln!("seawall: {message}");
+    // `eprintln!` panics when nobody reads; there is nobody left to tell then.
+    let _ = writeln!(std::io::stderr(), "seawall: {message}");
 }
 
 /// One line to standard output, at once; false when nobody reads it any more.

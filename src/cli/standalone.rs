@@ -58,6 +58,7 @@ impl StandaloneCommand {
         if let Some(advertised) = &self.advertised {
             settings.pulsar.advertised.clone_from(advertised);
         }
+        settings::check(&settings)?;
         Ok(settings)
     }
 }

@@ -78,6 +78,11 @@ impl Node {
         self.bookie.as_ref()
     }
 
+    /// The broker, if the node has that role.
+    pub fn broker(&self) -> Option<&Broker> {
+        self.broker.as_ref().map(|part| &part.broker)
+    }
+
     /// The broker's client of ledgers, if the node has that role.
     pub fn ledgers(&self) -> Option<&LedgerClient> {
         self.broker.as_ref().map(|part| &part.ledgers)

@@ -87,13 +87,14 @@ fn judge(
         });
     }
     let mut compared = BTreeMap::new();
-    let mut recovered = None;
+    let (mut writable, mut recovered) = (None, None);
     let mut faults: BTreeMap<String, u64> = BTreeMap::new();
     if let Some(outcome) = &ended.output {
         for (name, finding) in &outcome.findings {
             *compared.entry(name.clone()).or_default() += finding.compared;
             violations.extend(finding.violations.iter().cloned());
         }
+        writable = outcome.writable_after.map(|after| after.as_millis() as u64);
         recovered = outcome.recovered_after.map(|after| after.as_millis() as u64);
         faults.insert("gave-up".to_owned(), outcome.gave_up);
     }
@@ -120,6 +121,7 @@ fn judge(
         publishes,
         deliveries: history.deliveries.len() as u64,
         acks: history.acks.iter().filter(|ack| ack.receipt_at.is_some()).count() as u64,
+        writable_after_ms: writable,
         recovered_after_ms: recovered,
         virtual_ms: ended.virtual_time.as_millis() as u64,
         real_ms: 0,

@@ -28,7 +28,11 @@ pub struct Report {
     pub deliveries: u64,
     /// Acknowledgements with a receipt.
     pub acks: u64,
-    /// Virtual milliseconds from heal to everything published, delivered and read.
+    /// Virtual milliseconds from the heal until every topic took a message.
+    #[serde(default)]
+    pub writable_after_ms: Option<u64>,
+    /// Virtual milliseconds from the heal until everything was read and delivered, without the wait for
+    /// publishers to end.
     pub recovered_after_ms: Option<u64>,
     /// Virtual milliseconds of the run.
     pub virtual_ms: u64,
@@ -53,6 +57,7 @@ impl Report {
             publishes: [0; 3],
             deliveries: 0,
             acks: 0,
+            writable_after_ms: None,
             recovered_after_ms: None,
             virtual_ms: 0,
             real_ms: 0,

@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::checkers::{Finding, HISTORY_CHECKERS, Violation, replicas_agree};
@@ -23,11 +24,18 @@ use crate::runtime::{Shutdown, Task};
 const TICK: Duration = Duration::from_millis(50);
 /// Longest wait for the first start of all nodes and topics, without any fault.
 const SETUP_LIMIT: Duration = Duration::from_secs(120);
+/// Longest wait for publishers to end: above the deadline of a send.
+const PUBLISHERS_LIMIT: Duration = Duration::from_secs(20);
+/// Wait for what ended publishers have left in links and queues to reach the broker.
+const SETTLE: Duration = Duration::from_secs(2);
 
 /// What the main future of a run found.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) findings: Vec<(String, Finding)>,
+    /// From the heal until every topic took a message.
+    pub(super) writable_after: Option<Duration>,
+    /// From the heal until everything was delivered, without the wait for publishers to end.
     pub(super) recovered_after: Option<Duration>,
     pub(super) gave_up: u64,
 }
@@ -55,6 +63,7 @@ struct Run {
     stop_publishing: Shutdown,
     stop_consuming: Shutdown,
     tasks: Vec<Task<()>>,
+    publishing: Arc<AtomicUsize>,
 }
 
 pub(super) async fn run(world: World, plan: Arc<Plan>, history: SharedHistory) -> Outcome {
@@ -71,6 +80,7 @@ pub(super) async fn run(world: World, plan: Arc<Plan>, history: SharedHistory) -
         stop_publishing: Shutdown::new(),
         stop_consuming: Shutdown::new(),
         tasks: Vec::new(),
+        publishing: Arc::default(),
         plan,
         world,
     };
@@ -81,10 +91,8 @@ pub(super) async fn run(world: World, plan: Arc<Plan>, history: SharedHistory) -
     }
     run.start_workloads();
     run.storm().await;
-    let healed_at = run.world.now();
-    match run.come_back().await {
-        Ok(()) => outcome.recovered_after = Some(run.world.now() - healed_at),
-        Err(detail) => outcome.fail("P6", "liveness", detail),
+    if let Err(detail) = run.come_back(&mut outcome).await {
+        outcome.fail("P6", "liveness", detail);
     }
     run.check(&mut outcome).await;
     outcome.gave_up = run.cluster.gave_up;
@@ -171,7 +179,13 @@ impl Run {
             for _ in 0..self.plan.producers {
                 number += 1;
                 let context = self.context(&self.producer_machine, &self.stop_publishing);
-                let work = publish(context, topic.clone(), number);
+                self.publishing.fetch_add(1, Ordering::Relaxed);
+                let publishing = Arc::clone(&self.publishing);
+                let topic = topic.clone();
+                let work = async move {
+                    publish(context, topic, number).await;
+                    publishing.fetch_sub(1, Ordering::Relaxed);
+                };
                 self.tasks.push(self.producer_machine.spawn("publish", work));
             }
             let shared =
@@ -202,9 +216,22 @@ impl Run {
 
     /// Everything is healed: publishing works on every topic, the whole log can be read, and every
     /// subscription gets all of it.
-    async fn come_back(&mut self) -> Result<(), String> {
-        let until = self.world.now() + self.plan.liveness_limit;
+    async fn come_back(&mut self, outcome: &mut Outcome) -> Result<(), String> {
+        let healed = self.world.now();
+        let until = healed + self.plan.liveness_limit;
         self.stop_publishing.trigger();
+        self.prove_all_writable(until).await?;
+        let writable = self.world.now();
+        outcome.writable_after = Some(writable - healed);
+        self.settle_publishers(until).await?;
+        let settled = self.world.now() - writable;
+        self.read_all(until).await?;
+        self.await_delivery(until).await?;
+        outcome.recovered_after = Some(self.world.now() - healed - settled);
+        Ok(())
+    }
+
+    async fn prove_all_writable(&mut self, until: Duration) -> Result<(), String> {
         for topic in self.topics.clone() {
             loop {
                 let context = self.context(&self.consumer_machine, &self.stop_consuming);
@@ -220,7 +247,10 @@ impl Run {
                 }
             }
         }
-        self.settle_publishers(until).await;
+        Ok(())
+    }
+
+    async fn read_all(&mut self, until: Duration) -> Result<(), String> {
         for topic in self.topics.clone() {
             loop {
                 let context = self.context(&self.consumer_machine, &self.stop_consuming);
@@ -242,6 +272,10 @@ impl Run {
                 }
             }
         }
+        Ok(())
+    }
+
+    async fn await_delivery(&mut self, until: Duration) -> Result<(), String> {
         while self.world.now() < until {
             if self.history.lock().undelivered().is_none() {
                 return Ok(());
@@ -252,10 +286,15 @@ impl Run {
         Err(missing.unwrap_or_default())
     }
 
-    /// Publishers end by themselves; what is in flight then may still be stored before the log is read.
-    async fn settle_publishers(&mut self, until: Duration) {
-        let settle = Duration::from_secs(20).min(until.saturating_sub(self.world.now()));
-        self.supervise(settle).await;
+    /// Publishers end by themselves; what is in flight then may still be stored before the log is read. A
+    /// topic stores in the order things came, so once it takes one more message, nothing older is to come.
+    async fn settle_publishers(&mut self, until: Duration) -> Result<(), String> {
+        let limit = self.world.now() + PUBLISHERS_LIMIT;
+        while self.publishing.load(Ordering::Relaxed) > 0 && self.world.now() < limit {
+            self.supervise(TICK).await;
+        }
+        self.supervise(SETTLE).await;
+        self.prove_all_writable(until).await
     }
 
     async fn check(&mut self, outcome: &mut Outcome) {

@@ -1,5 +1,10 @@
 //! Journal files: names, pre-writing, recycling.
+//!
+//! Two tasks want files: the writer takes one when it rolls, the keeper lets some go. Which files there are
+//! is therefore kept in one list under one lock, taken from the folder once at start. A listing made later
+//! would be old by the time it is used: a file renamed meanwhile would be handed out twice.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -23,21 +28,30 @@ pub(in crate::bookie) fn journal_file_id(name: &str) -> Option<u64> {
     (id.len() == 16).then(|| u64::from_str_radix(id, 16).ok()).flatten()
 }
 
+/// Which files there are. Each is in one of the two places, or is being renamed or removed.
+#[derive(Default)]
+struct Inventory {
+    /// Files that may hold groups nothing else has yet, and their lengths.
+    used: BTreeMap<u64, u64>,
+    /// Files to be used again; at most [`SPARES_MAX`].
+    spares: Vec<u64>,
+}
+
 /// The journal's folder. Cheap to clone.
 #[derive(Clone)]
 pub(in crate::bookie) struct JournalFiles {
     disk: Disk,
     directory: PathBuf,
     file_bytes: u64,
-    spares: Arc<Mutex<Vec<u64>>>,
-    // Held while names change: writer, keeper and start-up list, rename and remove the same files.
-    names: Arc<tokio::sync::Mutex<()>>,
+    inventory: Arc<Mutex<Inventory>>,
+    // Held while a spare is written, so that two tasks never write it at once.
+    prewriting: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl JournalFiles {
     /// The files of this folder.
     pub fn new(disk: Disk, directory: PathBuf, file_bytes: u64) -> Self {
-        Self { disk, directory, file_bytes, spares: Arc::default(), names: Arc::default() }
+        Self { disk, directory, file_bytes, inventory: Arc::default(), prewriting: Arc::default() }
     }
 
     /// Length at which a file is full.
@@ -45,8 +59,23 @@ impl JournalFiles {
         self.file_bytes
     }
 
-    fn spares(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
-        self.spares.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn inventory(&self) -> std::sync::MutexGuard<'_, Inventory> {
+        self.inventory.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Takes stock of the files former lives have left. Once, before any is begun or retired by this one.
+    pub async fn take_stock(&self) -> DiskResult<()> {
+        let files = self.list().await?;
+        let mut inventory = self.inventory();
+        // A first start has stocked spares before: counted a second time, they would be renamed twice.
+        let Inventory { used, spares } = &mut *inventory;
+        used.extend(files.into_iter().filter(|(id, _)| !spares.contains(id)));
+        Ok(())
+    }
+
+    /// A group longer than a file made this one longer than the others: it is not used again.
+    pub fn outgrown(&self, id: u64, length: u64) {
+        self.inventory().used.insert(id, length);
     }
 
     fn path(&self, id: u64) -> PathBuf {
@@ -74,18 +103,20 @@ impl JournalFiles {
     /// Makes a file called `id` ready for groups: a retired file renamed, an unused spare, or a new one
     /// pre-written now. Its name is durable on return.
     pub async fn begin(&self, id: u64) -> DiskResult<File> {
-        let _names = self.names.lock().await;
         let path = self.path(id);
-        let retired = self.spares().pop();
+        let retired = self.inventory().spares.pop();
         if let Some(old) = retired {
             crate::reached!("bookie: journal file recycled");
             self.disk.rename(&self.path(old), &path).await?;
+            self.inventory().used.insert(id, self.file_bytes);
         } else {
+            let _guard = self.prewriting.lock().await;
             let spare = self.directory.join(SPARE_NAME);
             if !self.disk.exists(&spare).await? {
                 self.prewrite().await?;
             }
             self.disk.rename(&spare, &path).await?;
+            self.inventory().used.insert(id, self.file_bytes);
         }
         self.disk.sync_directory(&self.directory).await?;
         self.disk.open(&path, CreateMode::Existing, OpenMode::Dedicated).await
@@ -95,7 +126,7 @@ impl JournalFiles {
     /// id not used. Done once in a bookie's life, so that no zeros are written beside real work: the files
     /// lie below the mark, and are found as spares. Stops early if the disk is nearly full.
     pub async fn stock(&self, first: u64, unflushed_bytes_max: u64) -> DiskResult<u64> {
-        let _names = self.names.lock().await;
+        let _guard = self.prewriting.lock().await;
         let wanted = unflushed_bytes_max.div_ceil(self.file_bytes.max(1)) + 3;
         let wanted = wanted.min(SPARES_MAX as u64);
         for id in first..first + wanted {
@@ -109,7 +140,7 @@ impl JournalFiles {
                 written => written?,
             }
             self.disk.rename(&spare, &self.path(id)).await?;
-            self.spares().push(id);
+            self.inventory().spares.push(id);
         }
         Ok(first + wanted)
     }
@@ -142,22 +173,35 @@ impl JournalFiles {
         self.disk.rename(unfinished, &self.directory.join(SPARE_NAME)).await
     }
 
-    /// Sorts files behind the mark out: a few are kept as spares, the others removed.
+    /// Lets the files before `behind` go: a few are kept as spares, the others removed. Called by one task
+    /// only. Files that could not be removed are tried again the next time.
     pub async fn retire(&self, behind: u64) -> DiskResult<()> {
-        let _names = self.names.lock().await;
-        for (id, length) in self.list().await? {
-            let kept = {
-                let mut spares = self.spares();
-                let known = spares.contains(&id);
-                if !known && id < behind && spares.len() < SPARES_MAX && length == self.file_bytes {
-                    spares.push(id);
+        let mut unwanted = self.sort_out(behind);
+        while let Some((id, _)) = unwanted.first_key_value() {
+            match self.disk.remove(&self.path(*id)).await {
+                Err(error) if error.kind != DiskErrorKind::NotFound => {
+                    self.inventory().used.append(&mut unwanted);
+                    return Err(error);
                 }
-                id >= behind || spares.contains(&id)
+                _ => unwanted.pop_first(),
             };
-            if !kept {
-                self.disk.remove(&self.path(id)).await?;
-            }
         }
         Ok(())
+    }
+
+    /// Takes the files before `behind` out of use; returns those not wanted as spares.
+    fn sort_out(&self, behind: u64) -> BTreeMap<u64, u64> {
+        let mut inventory = self.inventory();
+        let kept = inventory.used.split_off(&behind);
+        let retired = std::mem::replace(&mut inventory.used, kept);
+        let mut unwanted = BTreeMap::new();
+        for (id, length) in retired {
+            if length == self.file_bytes && inventory.spares.len() < SPARES_MAX {
+                inventory.spares.push(id);
+            } else {
+                unwanted.insert(id, length);
+            }
+        }
+        unwanted
     }
 }

@@ -89,6 +89,23 @@ impl GroupBuilder {
     }
 }
 
+/// The bytes of a group of records read back, for another place.
+pub(in crate::bookie) fn group_again(
+    records: &[(RecordHeader, Bytes)],
+    file: u64,
+    offset: u64,
+    sequence: u64,
+) -> Bytes {
+    let mut builder = GroupBuilder::new();
+    let body: usize = records.iter().map(|(header, _)| header.total_length()).sum();
+    builder.begin(GROUP_HEADER_BYTES + body + GROUP_ALIGNMENT);
+    for (header, payload) in records {
+        builder.push(*header);
+        builder.buffer.put_slice(payload);
+    }
+    builder.finish(file, offset, sequence)
+}
+
 /// A decoded group header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::bookie) struct GroupHeader {

@@ -8,8 +8,9 @@ mod writer;
 
 pub(super) use files::{JournalFiles, journal_file_id, journal_file_name};
 pub(super) use group::{
-    GROUP_ALIGNMENT, GROUP_HEADER_BYTES, GroupDamage, GroupHeader, ParsedGroup, parse_group,
+    GROUP_ALIGNMENT, GROUP_HEADER_BYTES, GroupDamage, GroupHeader, ParsedGroup, group_again,
+    parse_group,
 };
 pub(super) use position::JournalPosition;
-pub(super) use replay::{ReplayError, ReplayRecord, ReplayTarget, Window, replay};
+pub(super) use replay::{ReplayError, ReplayRecord, ReplayTarget, Replayed, Window, replay};
 pub(super) use writer::{AddItem, JournalItem, JournalWriter, LedgerItem, batch_bytes};

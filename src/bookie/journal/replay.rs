@@ -4,6 +4,11 @@
 //! does not check out is the torn end exactly if no group with a higher number exists anywhere; the next
 //! life of the bookie goes on with the torn group's number in a new file. A higher number after a bad group
 //! proves that the bad one was once synced, maybe acknowledged: corruption, and the bookie must not start.
+//!
+//! The last group needs care. The sync it waited for may have failed, and then it can be read for as long as
+//! the system has it in memory although it is not on the disk and no later sync puts it there. From replay
+//! on it counts, so it is written again, under its own number, as the first group of the next file. The
+//! groups before it are safe: the next one was begun only after their sync had succeeded.
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
@@ -41,6 +46,8 @@ pub(in crate::bookie) struct Replayed {
     pub next_sequence: u64,
     /// The highest file id in the folder.
     pub last_file: u64,
+    /// The records of the last group read, to be written again before anything else.
+    pub last_group: Option<Vec<ReplayRecord>>,
 }
 
 /// Who takes what is read back.
@@ -61,19 +68,22 @@ pub(in crate::bookie) async fn replay(
         return Err(ReplayError::Corrupt(format!("journal file {:016x} is missing", mark.file)));
     }
     let mut expected = mark.sequence;
+    let mut last_group = None;
     for (id, _) in listed.iter().filter(|(id, _)| *id >= mark.file) {
         let mut offset = if *id == mark.file { mark.offset } else { 0 };
         let file = files.open(*id).await?;
-        // A process that was killed may have left groups in the page cache only. They are about to be
-        // treated as durable, so they must be.
-        file.sync().await?;
         let mut window = Window::new(&file);
         loop {
             match window.group(*id, offset).await? {
                 Ok(group) if group.header.sequence == expected => {
                     offset += group.header.padded_length();
                     expected += 1;
+                    last_group = Some(group.records.clone());
                     target.apply(group.records).await?;
+                }
+                Ok(group) if offset == 0 && group.header.sequence + 1 == expected => {
+                    reached!("bookie: the last group of a former life met again");
+                    offset += group.header.padded_length();
                 }
                 _ => break,
             }
@@ -90,7 +100,7 @@ pub(in crate::bookie) async fn replay(
         }
     }
     let last_file = listed.last().map_or(mark.file, |(id, _)| *id);
-    Ok(Replayed { next_sequence: expected, last_file })
+    Ok(Replayed { next_sequence: expected, last_file, last_group })
 }
 
 /// Reads a file forward through a window.

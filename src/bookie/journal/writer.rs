@@ -151,7 +151,8 @@ impl JournalWriter {
         group: &mut Vec<JournalItem>,
         cache_full: bool,
     ) -> Option<oneshot::Sender<()>> {
-        let limit = self.shared.config.journal_group_bytes;
+        // Room for a record whatever the setting: a group that takes nothing would be tried for ever.
+        let limit = self.shared.config.journal_group_bytes.max(GROUP_ALIGNMENT);
         self.builder.begin(limit + LARGE_ITEM_BYTES);
         let poisoned = self.shared.poison.reason();
         while self.builder.length() < limit {
@@ -220,6 +221,9 @@ impl JournalWriter {
         self.shared.counters.journal_bytes.fetch_add(length, Ordering::Relaxed);
         self.position.sequence += 1;
         self.position.offset += length;
+        if self.position.offset > self.files.file_bytes() {
+            self.files.outgrown(file, self.position.offset);
+        }
         Ok(())
     }
 

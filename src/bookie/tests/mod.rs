@@ -6,6 +6,7 @@ mod faulty_disk;
 mod garbage;
 mod promises;
 mod throughput;
+mod unsynced;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -223,3 +223,19 @@ async fn every_call_can_be_made_from_a_task() {
     assert!(summary.ledgers[0].fenced);
     folder.remove().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_life_rolls_past_every_file_it_was_stocked_with() {
+    let folder = Folder::new(&runtime()).await;
+    // A cache with room for everything: no checkpoint lets a file go meanwhile.
+    let config = BookieConfig { write_cache_bytes: 16 * 1024 * 1024, ..folder.config() };
+    let directory = Arc::new(Presences::default());
+    let bookie = Bookie::start(runtime(), config, directory).await.unwrap();
+    bookie.checkpoint().await.unwrap();
+    for entry in 0..100 {
+        add(&bookie, batch(1, entry..entry + 1, 60_000)).await.unwrap();
+    }
+    assert_eq!(bookie.stats().poisoned, None);
+    bookie.stop().await;
+    folder.remove().await;
+}

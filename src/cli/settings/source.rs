@@ -42,7 +42,7 @@ pub(crate) enum SettingsError {
     Conflict(String),
 }
 
-/// Defaults, overridden by the file (if any), overridden by the environment.
+/// Defaults, overridden by the file (if any), overridden by the environment. Not checked: flags may follow.
 pub(crate) fn load(file: Option<&Path>) -> Result<Settings, SettingsError> {
     let from_file = match file {
         None => Settings::default(),
@@ -55,9 +55,7 @@ pub(crate) fn load(file: Option<&Path>) -> Result<Settings, SettingsError> {
             })?
         }
     };
-    let settings = override_by(from_file, &|name| std::env::var(name).ok())?;
-    check(&settings)?;
-    Ok(settings)
+    override_by(from_file, &|name| std::env::var(name).ok())
 }
 
 /// Overrides each key by the variable named after it.
@@ -104,28 +102,6 @@ fn parse_like(model: &Value, text: &str) -> Result<Value, String> {
     }
 }
 
-/// What a type cannot say.
-fn check(settings: &Settings) -> Result<(), SettingsError> {
-    let (pulsar, http) = (&settings.pulsar, &settings.http);
-    if pulsar.port != 0 && pulsar.port == http.port && pulsar.host == http.host {
-        return Err(SettingsError::Conflict(format!(
-            "pulsar.port and http.port are both {}",
-            http.port
-        )));
-    }
-    let positive = [
-        ("pulsar.message_bytes_max", pulsar.message_bytes_max),
-        ("bookie.journal_group_bytes", settings.bookie.journal_group_bytes),
-        ("bookie.write_cache_bytes", settings.bookie.write_cache_bytes),
-        ("broker.topic_pending_max", settings.broker.topic_pending_max),
-        ("ledger.pending_entries_max", settings.ledger.pending_entries_max),
-    ];
-    match positive.iter().find(|(_, value)| *value == 0) {
-        Some((name, _)) => Err(SettingsError::Conflict(format!("{name} must not be 0"))),
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,13 +129,5 @@ mod tests {
         assert!(toml::from_str::<Settings>("[pulsar]\nprot = 1").is_err());
         assert!(toml::from_str::<Settings>("unknown = 1").is_err());
         assert!(toml::from_str::<Settings>("[pulsar]\nport = 1").is_ok());
-    }
-
-    #[test]
-    fn the_same_port_twice_is_refused() {
-        let mut settings = Settings::default();
-        assert!(check(&settings).is_ok());
-        settings.http.port = settings.pulsar.port;
-        assert!(check(&settings).is_err());
     }
 }

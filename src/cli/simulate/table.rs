@@ -23,14 +23,28 @@ pub(super) fn print_report(report: &Report) {
     println!("faults: {:?}", report.faults);
     println!("compared: {:?}", report.compared);
     println!("marks: {:?}", report.marks);
-    if let Some(recovered) = report.recovered_after_ms {
-        println!("recovered {recovered} virtual ms after the heal");
+    if let (Some(writable), Some(recovered)) = (report.writable_after_ms, report.recovered_after_ms)
+    {
+        println!("after the heal: writable in {writable}, recovered in {recovered} virtual ms");
     }
     println!("{} virtual ms in {} ms, {} events", report.virtual_ms, report.real_ms, report.events);
     if report.violations.is_empty() {
         println!("PASSED");
     } else {
         print_failure(report);
+    }
+}
+
+/// Median, slow end and the slowest seed of some virtual milliseconds.
+fn print_spread(what: &str, mut values: Vec<(u64, u64)>) {
+    values.sort_unstable();
+    let at = |percent: usize| values.get(values.len() * percent / 100).map_or(0, |(ms, _)| *ms);
+    if let Some((longest, seed)) = values.last() {
+        println!(
+            "{what}: half in {} ms, 90% in {} ms, seed {seed} in {longest} ms",
+            at(50),
+            at(90)
+        );
     }
 }
 
@@ -41,11 +55,14 @@ pub(super) fn print_summary(reports: &[Report], topology: Topology) {
     let mut marks: BTreeMap<&str, u64> = BTreeMap::new();
     let (mut virtual_ms, mut real_ms, mut events, mut failed) = (0, 0, 0, 0);
     let mut publishes = [0; 3];
+    let (mut writable, mut recovered) = (Vec::new(), Vec::new());
     for report in reports {
         report.compared.iter().for_each(|(name, n)| *compared.entry(name).or_default() += n);
         report.faults.iter().for_each(|(name, n)| *faults.entry(name).or_default() += n);
         report.marks.iter().for_each(|(name, n)| *marks.entry(name).or_default() += n);
         publishes.iter_mut().zip(report.publishes).for_each(|(sum, n)| *sum += n);
+        writable.extend(report.writable_after_ms.map(|after| (after, report.seed)));
+        recovered.extend(report.recovered_after_ms.map(|after| (after, report.seed)));
         virtual_ms += report.virtual_ms;
         real_ms += report.real_ms;
         events += report.events;
@@ -56,6 +73,8 @@ pub(super) fn print_summary(reports: &[Report], topology: Topology) {
     println!("publishes: {committed} committed, {rejected} rejected, {unknown} unknown");
     println!("compared: {compared:?}");
     println!("faults: {faults:?}");
+    print_spread("writable after the heal", writable);
+    print_spread("recovered after the heal", recovered);
     println!("marks reached: {marks:?}");
     println!(
         "{} virtual seconds, {:.0} per core-second, {events} events",

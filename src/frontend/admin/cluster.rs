@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{RawPathParams, State};
+use axum::extract::State;
 use serde::Serialize;
 
 use super::AdminState;
+use super::paths::ClusterPath;
 use super::refusal::Refusal;
 
 /// Where a cluster is reached.
@@ -33,9 +34,9 @@ pub(crate) async fn clusters(State(state): State<Arc<AdminState>>) -> Json<Vec<S
 /// One cluster.
 pub(crate) async fn cluster(
     State(state): State<Arc<AdminState>>,
-    parameters: RawPathParams,
+    ClusterPath(name): ClusterPath,
 ) -> Result<Json<ClusterAnswer>, Refusal> {
-    known_cluster(&state, &parameters)?;
+    known_cluster(&state, &name)?;
     Ok(Json(ClusterAnswer {
         service_url: state.web_url.clone(),
         broker_service_url: state.config.pulsar_url.clone(),
@@ -50,9 +51,9 @@ pub(crate) async fn brokers(State(state): State<Arc<AdminState>>) -> Json<Vec<St
 /// The same for one cluster.
 pub(crate) async fn brokers_of(
     State(state): State<Arc<AdminState>>,
-    parameters: RawPathParams,
+    ClusterPath(name): ClusterPath,
 ) -> Result<Json<Vec<String>>, Refusal> {
-    known_cluster(&state, &parameters)?;
+    known_cluster(&state, &name)?;
     Ok(Json(vec![broker_id(&state)]))
 }
 
@@ -70,8 +71,10 @@ fn broker_id(state: &AdminState) -> String {
     state.web_url.trim_start_matches("http://").to_owned()
 }
 
-fn known_cluster(state: &AdminState, parameters: &RawPathParams) -> Result<(), Refusal> {
-    let is_known =
-        parameters.iter().any(|(name, value)| name == "cluster" && value == state.config.cluster);
-    if is_known { Ok(()) } else { Err(Refusal::missing("Cluster does not exist")) }
+fn known_cluster(state: &AdminState, name: &str) -> Result<(), Refusal> {
+    if name == state.config.cluster {
+        Ok(())
+    } else {
+        Err(Refusal::missing("Cluster does not exist"))
+    }
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{RawPathParams, State};
+use axum::extract::State;
 use serde::Serialize;
 
 use super::AdminState;
-use super::paths::{NamespacePath, Query};
+use super::paths::{NamespacePath, Query, TenantPath};
 use super::refusal::Refusal;
 use crate::domain::NamespaceName;
 
@@ -53,11 +53,6 @@ fn known(state: &AdminState) -> BTreeSet<NamespaceName> {
     loaded.iter().map(|topic| topic.name().namespace().clone()).chain([always]).collect()
 }
 
-fn tenant_of(parameters: &RawPathParams) -> String {
-    let found = parameters.iter().find_map(|(name, value)| (name == "tenant").then_some(value));
-    found.unwrap_or_default().to_owned()
-}
-
 /// Names of tenants.
 pub(crate) async fn tenants(State(state): State<Arc<AdminState>>) -> Json<BTreeSet<String>> {
     Json(known(&state).into_iter().map(|namespace| namespace.tenant).collect())
@@ -66,9 +61,8 @@ pub(crate) async fn tenants(State(state): State<Arc<AdminState>>) -> Json<BTreeS
 /// One tenant.
 pub(crate) async fn tenant(
     State(state): State<Arc<AdminState>>,
-    parameters: RawPathParams,
+    TenantPath(tenant): TenantPath,
 ) -> Result<Json<TenantAnswer>, Refusal> {
-    let tenant = tenant_of(&parameters);
     if known(&state).iter().any(|namespace| namespace.tenant == tenant) {
         let allowed_clusters = vec![state.config.cluster.clone()];
         return Ok(Json(TenantAnswer { admin_roles: Vec::new(), allowed_clusters }));
@@ -79,9 +73,8 @@ pub(crate) async fn tenant(
 /// Namespaces of a tenant.
 pub(crate) async fn namespaces(
     State(state): State<Arc<AdminState>>,
-    parameters: RawPathParams,
+    TenantPath(tenant): TenantPath,
 ) -> Result<Json<Vec<String>>, Refusal> {
-    let tenant = tenant_of(&parameters);
     let found: Vec<String> = known(&state)
         .into_iter()
         .filter(|namespace| namespace.tenant == tenant)

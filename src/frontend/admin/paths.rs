@@ -6,6 +6,12 @@ use http::request::Parts;
 use super::refusal::Refusal;
 use crate::domain::{Domain, NamespaceName, TopicName};
 
+/// `{tenant}`.
+pub(crate) struct TenantPath(pub(crate) String);
+
+/// `{cluster}`.
+pub(crate) struct ClusterPath(pub(crate) String);
+
 /// `{tenant}/{namespace}`.
 pub(crate) struct NamespacePath(pub(crate) NamespaceName);
 
@@ -74,6 +80,22 @@ fn domain_of(text: &str) -> Result<Domain, Refusal> {
         .into_iter()
         .find(|domain| domain.as_str() == text)
         .ok_or_else(|| Refusal::missing("a domain is persistent or non-persistent"))
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for TenantPath {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        Ok(Self(Named::of(parts, state).await?.get("tenant")?.to_owned()))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ClusterPath {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        Ok(Self(Named::of(parts, state).await?.get("cluster")?.to_owned()))
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for NamespacePath {

@@ -11,7 +11,8 @@ pub struct PulsarConfig {
     pub listen: String,
     /// What clients are told to connect to, `host:port` or `pulsar://host:port`; the address bound if empty.
     pub advertised: Option<String>,
-    /// Largest metadata plus payload of a message, in bytes. Larger sends are refused; a frame larger than
+    /// Largest metadata plus payload of a message, in bytes, as told to clients. Sends larger by more than
+    /// the 2 KiB that chunking adds are refused; a frame larger than
     /// this and [`FRAME_PADDING`] ends the connection.
     pub max_message_size: usize,
     /// Connections at a time. More are accepted and closed at once.

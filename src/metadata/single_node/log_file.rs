@@ -13,6 +13,7 @@ use std::path::Path;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use crate::mutant;
 use crate::runtime::{CreateMode, Disk, DiskResult, File, OpenMode};
 
 pub(super) const FILE_MAGIC: &[u8; 8] = b"SWMLOG01";
@@ -91,22 +92,28 @@ impl LogFile {
         Ok(Self { file, salt, end: FILE_HEADER_BYTES as u64 })
     }
 
-    /// Goes on with a log that ends at `end`; cuts off what a crash left behind it.
+    /// Goes on with a log whose good part is `good`. That part is written again, in a new file under the
+    /// same name: the sync of its last group may have failed, and then what was just read is in memory
+    /// only, no later sync puts it on the disk, and a power loss would take it away from under what
+    /// follows. The names in the folder are durable on return, too.
     pub(super) async fn resume(
         disk: &Disk,
         directory: &Path,
         first: u64,
         salt: u64,
-        end: u64,
+        good: Bytes,
     ) -> DiskResult<Self> {
         let path = directory.join(log_name(first));
-        let file = disk.open(&path, CreateMode::Existing, OpenMode::Dedicated).await?;
-        if file.length().await? != end {
+        let end = good.len() as u64;
+        if mutant!("M-fsync") {
+            let file = disk.open(&path, CreateMode::Existing, OpenMode::Dedicated).await?;
             file.set_length(end).await?;
+            file.sync().await?;
+            disk.sync_directory(directory).await?;
+        } else {
+            disk.replace_file(&path, good).await?;
         }
-        // Also what was read at recovery: it may have been in memory only, and is answered from now on.
-        file.sync().await?;
-        disk.sync_directory(directory).await?;
+        let file = disk.open(&path, CreateMode::Existing, OpenMode::Dedicated).await?;
         Ok(Self { file, salt, end })
     }
 

@@ -22,7 +22,7 @@ pub(super) struct Recovered {
 /// Where the newest log ends.
 struct End {
     salt: u64,
-    offset: u64,
+    offset: usize,
 }
 
 /// Reads snapshot and logs of a folder; creates them in an empty one.
@@ -61,10 +61,10 @@ pub(super) async fn recover(
         let length = usize::try_from(file.length().await?).unwrap_or(usize::MAX);
         let bytes = file.read_at(0, length).await?;
         let end = replay(&mut store, *first, &bytes, is_newest)?;
-        resumed = end.map(|end| (*first, end));
+        resumed = end.map(|end| (*first, end.salt, bytes.slice(..end.offset)));
     }
     let log = match resumed {
-        Some((first, end)) => LogFile::resume(disk, directory, first, end.salt, end.offset).await?,
+        Some((first, salt, good)) => LogFile::resume(disk, directory, first, salt, good).await?,
         None => {
             let salt = runtime.random.fork("metadata log salt").next();
             LogFile::create(disk, directory, salt, store.applied() + 1).await?
@@ -128,5 +128,5 @@ fn replay(
             store.applied()
         )));
     }
-    Ok(Some(End { salt: header.salt, offset: offset as u64 }))
+    Ok(Some(End { salt: header.salt, offset }))
 }

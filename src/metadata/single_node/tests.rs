@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::{MetadataStartError, SingleNodeConfig, SingleNodeMetadata};
 use crate::metadata::{Expect, MetadataClient, MetadataError, WatchEvent};
 use crate::runtime::real;
+use crate::runtime::sim::{World, WorldSettings};
 
 struct Folder(PathBuf);
 
@@ -185,4 +186,33 @@ async fn many_writers_share_syncs_and_one_wins() {
     let won = futures_util::future::join_all(puts).await.into_iter().filter(|won| *won).count();
     assert_eq!(won, 1);
     store.stop().await;
+}
+
+/// The group whose sync failed is read back after the crash; from then on it counts, and a power loss must
+/// not take it away from under newer groups.
+#[test]
+fn a_group_read_back_after_its_sync_failed_stays() {
+    for seed in 0..30 {
+        World::run(seed, WorldSettings::default(), |world| async move {
+            let node = world.create_node("metadata", "metadata");
+            let config = SingleNodeConfig::below(Path::new("/data"));
+            let start = || SingleNodeMetadata::start(node.runtime(), config.clone());
+            let store = start().await.unwrap();
+            store.put("/k/0", value(0), Expect::Absent, None).await.unwrap();
+            node.set_disk(|disk| disk.sync_error_rate = 1.0);
+            let failed = store.put("/k/1", value(1), Expect::Absent, None).await;
+            assert!(matches!(failed, Err(MetadataError::OutcomeUnknown(_))));
+            node.heal_disk();
+            node.crash();
+            let store = start().await.unwrap();
+            assert!(store.get("/k/1").await.unwrap().is_some());
+            store.put("/k/2", value(2), Expect::Absent, None).await.unwrap();
+            node.power_loss();
+            let store = start().await.unwrap();
+            for number in 0..3 {
+                let found = store.get(&format!("/k/{number}")).await.unwrap();
+                assert_eq!(found.unwrap().value, value(number));
+            }
+        });
+    }
 }

@@ -138,7 +138,7 @@ impl DiskDriver for FileSystem {
         })
         .await?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(FolderLock { _file: file })),
+            Ok(()) => Ok(Box::new(FolderLock { file })),
             Err(std::fs::TryLockError::WouldBlock) => Err(DiskError::new(
                 DiskOperation::Lock,
                 &lock_path,
@@ -152,9 +152,40 @@ impl DiskDriver for FileSystem {
     }
 }
 
-/// Released by the operating system when the file is closed, also by a crash.
+/// Released when dropped; by a crash, when the operating system closes the file.
 struct FolderLock {
-    _file: SystemFile,
+    file: SystemFile,
 }
 
 impl DiskLock for FolderLock {}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // The lock belongs to the open file, not to our descriptor of it. A process being spawned by another
+        // thread has a copy until it executes, and whoever looks at /proc/<pid>/fd holds it for a moment:
+        // closing alone would leave the folder locked until they let go. Failing leaves just that.
+        let _ = self.file.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_released_folder_is_free_whoever_still_has_its_descriptor() {
+        let folder = std::env::temp_dir().join(format!("seawall-lock-{}", std::process::id()));
+        FileSystem.create_directory(&folder).await.unwrap();
+        let path = folder.join(LOCK_FILE);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).unwrap();
+        file.try_lock().unwrap();
+        // What a fork does to every descriptor.
+        let copy = file.try_clone().unwrap();
+        let held = FolderLock { file };
+        assert!(FileSystem.lock(&folder).await.is_err());
+        drop(held);
+        assert!(FileSystem.lock(&folder).await.is_ok());
+        drop(copy);
+        FileSystem.remove_directory(&folder).await.unwrap();
+    }
+}

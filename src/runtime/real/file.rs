@@ -109,7 +109,7 @@ impl Shared {
     /// Answers how much; the rest is for [`Shared::write`].
     fn write_direct(&self, offset: u64, buffer: &Bytes) -> DiskResult<usize> {
         let Some(direct) = &self.direct else { return Ok(0) };
-        let aligned = |number: usize| number % DIRECT_ALIGNMENT == 0;
+        let aligned = |number: usize| number.is_multiple_of(DIRECT_ALIGNMENT);
         let mut done = 0;
         while done < buffer.len() {
             let rest = &buffer[done..];

@@ -62,14 +62,15 @@ fn inspect(
     command: &proto::CommandSend,
     payload: &Bytes,
 ) -> Result<EntryFacts, Refusal> {
-    /// Magic, checksum and size before the metadata.
-    const HEAD: usize = 10;
+    /// Magic, checksum and size before the metadata, and what a client adds to the metadata of a chunk after
+    /// it has cut the message to the maximum size: chunk numbers, and an id made from its producer's name.
+    const ROOM: usize = 10 + 2048;
     let refuse = |error, message: String| Refusal { error, message };
     let not_allowed = |message: &str| refuse(ServerError::NotAllowedError, message.to_owned());
     if command.txnid_least_bits.is_some() || command.txnid_most_bits.is_some() {
         return Err(not_allowed("Transactions are not enabled."));
     }
-    if payload.len() > connection.config.max_message_size + HEAD {
+    if payload.len() > connection.config.max_message_size + ROOM {
         return Err(not_allowed("the message is larger than the maximum message size"));
     }
     if command.highest_sequence_id.is_some_and(|highest| highest < command.sequence_id) {

@@ -8,7 +8,7 @@ use crate::runtime::sim::keyed::{below, keyed, mix};
 use crate::runtime::sim::lock;
 use crate::runtime::sim::node::SimNode;
 use crate::runtime::sim::settings::DiskSettings;
-use crate::runtime::sim::tape::DecisionKind;
+use crate::runtime::sim::tape::{DecisionKind, Site};
 use crate::runtime::sim::trace::EventKind;
 use crate::runtime::sim::world::Shared;
 
@@ -58,7 +58,45 @@ fn tear(content: &mut Content, offset: u64, bytes: &[u8], mut bits: u64) {
     }
 }
 
+/// Decides what of an unsynced change is on the disk, once and for all.
+fn leave_to_fate(
+    shared: &Shared,
+    site: &mut Site,
+    durable: &mut Content,
+    change: &Change,
+    style: u64,
+) {
+    let (key, value) = site.next(shared.seed, DecisionKind::UnsyncedWrite);
+    let decided = match fate(value, style) {
+        Fate::Kept => Fate::Kept,
+        other if shared.admit(key, value) => other,
+        _ => Fate::Kept,
+    };
+    match (decided, change) {
+        (Fate::Lost, _) => {}
+        (Fate::Torn(bits), Change::Write { offset, bytes }) => tear(durable, *offset, bytes, bits),
+        (_, change) => durable.apply(change),
+    }
+}
+
 impl DiskState {
+    /// A sync failed. What it covered is on the disk or not, from now on: the system takes it for written
+    /// and no later sync tries again, while reads see all of it until the power goes.
+    pub(super) fn fail_sync(&mut self, shared: &Shared, number: u64, upto: u64) {
+        let Some(inode) = self.inodes.get_mut(&number) else { return };
+        let style = match self.settings.lossy {
+            true => keyed(&[shared.seed, 11, u64::from(self.node), number, upto]),
+            false => 1,
+        };
+        for entry in std::mem::take(&mut inode.pending) {
+            if entry.sequence > upto {
+                inode.pending.push(entry);
+            } else {
+                leave_to_fate(shared, &mut self.site, &mut inode.durable, &entry.change, style);
+            }
+        }
+    }
+
     /// Unsynced writes and names are lost, kept or torn; then what is durable is all there is.
     pub(in crate::runtime::sim) fn power_loss(&mut self, shared: &Shared) {
         let lossy = self.settings.lossy;
@@ -67,24 +105,9 @@ impl DiskState {
         let mut inodes = std::mem::take(&mut self.inodes);
         for (number, inode) in &mut inodes {
             let pending = std::mem::take(&mut inode.pending);
-            if pending.is_empty() {
-                continue;
-            }
             let style = if lossy { keyed(&[loss, *number]) } else { 1 };
             for entry in pending {
-                let (key, value) = self.site.next(shared.seed, DecisionKind::UnsyncedWrite);
-                let decided = match fate(value, style) {
-                    Fate::Kept => Fate::Kept,
-                    other if shared.admit(key, value) => other,
-                    _ => Fate::Kept,
-                };
-                match (decided, &entry.change) {
-                    (Fate::Lost, _) => {}
-                    (Fate::Torn(bits), Change::Write { offset, bytes }) => {
-                        tear(&mut inode.durable, *offset, bytes, bits);
-                    }
-                    (_, change) => inode.durable.apply(change),
-                }
+                leave_to_fate(shared, &mut self.site, &mut inode.durable, &entry.change, style);
             }
             inode.current = inode.durable.clone();
         }

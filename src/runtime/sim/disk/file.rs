@@ -82,7 +82,7 @@ impl SimFile {
         let failed = self.injected(&mut disk, DiskOperation::Sync, DecisionKind::SyncError, rate);
         match failed {
             Ok(()) => disk.make_durable(self.inode, upto),
-            Err(_) => disk.doom(self.inode, upto),
+            Err(_) => disk.fail_sync(&self.disk.shared, self.inode, upto),
         }
         failed
     }

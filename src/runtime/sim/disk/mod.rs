@@ -28,8 +28,6 @@ pub(super) const SECTOR: u64 = 512;
 struct PendingChange {
     sequence: u64,
     change: Change,
-    /// A sync of it failed: no later sync makes it durable.
-    doomed: bool,
 }
 
 enum Change {
@@ -157,27 +155,19 @@ impl DiskState {
         let before = inode.current.length();
         inode.current.apply(&change);
         self.used = (self.used + inode.current.length()).saturating_sub(before);
-        inode.pending.push(PendingChange { sequence, change, doomed: false });
+        inode.pending.push(PendingChange { sequence, change });
     }
 
-    /// Makes the changes up to `upto` durable, except those a failed sync has doomed.
+    /// Makes the changes up to `upto` durable.
     fn make_durable(&mut self, number: u64, upto: u64) {
         let Some(inode) = self.inodes.get_mut(&number) else { return };
         let pending = std::mem::take(&mut inode.pending);
         for entry in pending {
-            if entry.doomed || entry.sequence > upto {
+            if entry.sequence > upto {
                 inode.pending.push(entry);
             } else {
                 inode.durable.apply(&entry.change);
             }
-        }
-    }
-
-    /// A sync failed: the changes it covered may never become durable.
-    fn doom(&mut self, number: u64, upto: u64) {
-        let Some(inode) = self.inodes.get_mut(&number) else { return };
-        for entry in &mut inode.pending {
-            entry.doomed |= entry.sequence <= upto;
         }
     }
 }
