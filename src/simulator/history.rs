@@ -1,7 +1,7 @@
 //! What clients did and were told in one run. Every published message carries a unique number, so the
 //! checks over it are linear. Outcomes that were never told stay in it as unknown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::domain::Position;
@@ -93,6 +93,11 @@ pub struct History {
     pub acks: Vec<AckRecord>,
     /// Per topic, the whole log as the final reader saw it.
     pub final_log: BTreeMap<String, Vec<(Place, Option<MessageNumber>)>>,
+    /// Places by topic and subscription, of the deliveries seen so far.
+    delivered: BTreeMap<(String, String), BTreeSet<Place>>,
+    deliveries_seen: usize,
+    /// Entries at the beginning of the final log that are known to be delivered.
+    found_delivered: BTreeMap<(String, String), usize>,
     next_number: u64,
     next_producer: u32,
     next_session: u32,
@@ -144,19 +149,21 @@ impl History {
     }
 
     /// A message of the final log that a subscription has not got yet, in words; `None` if there is none.
-    pub fn undelivered(&self) -> Option<String> {
-        let mut delivered: BTreeMap<(&str, &str), std::collections::BTreeSet<Place>> =
-            BTreeMap::new();
-        for delivery in &self.deliveries {
-            let key = (delivery.topic.as_str(), delivery.subscription.as_str());
-            delivered.entry(key).or_default().insert(delivery.position);
+    pub fn undelivered(&mut self) -> Option<String> {
+        for delivery in self.deliveries.iter().skip(self.deliveries_seen) {
+            let key = (delivery.topic.clone(), delivery.subscription.clone());
+            self.delivered.entry(key).or_default().insert(delivery.position);
         }
+        self.deliveries_seen = self.deliveries.len();
         for (topic, log) in &self.final_log {
             for subscription in DRAINED_SUBSCRIPTIONS {
-                let got = delivered.get(&(topic.as_str(), *subscription));
-                let missing =
-                    log.iter().find(|(place, _)| got.is_none_or(|got| !got.contains(place)));
-                if let Some((place, _)) = missing {
+                let key = (topic.clone(), (*subscription).to_owned());
+                let got = self.delivered.entry(key.clone()).or_default();
+                // What was found delivered stays so: a long log is gone through once.
+                let found = self.found_delivered.entry(key).or_default();
+                let missing = log.iter().skip(*found).position(|(place, _)| !got.contains(place));
+                *found = missing.map_or(log.len(), |missing| *found + missing);
+                if let Some((place, _)) = log.get(*found) {
                     return Some(format!("{topic}/{subscription} never got {place}"));
                 }
             }
