@@ -15,7 +15,7 @@ use super::producer::{ProducerEvent, ProducerInput};
 use super::raw::connect_command;
 use crate::domain::{EntryId, LedgerId, Position};
 use crate::frontend::pulsar::codec::{
-    Command, Frame, encode_command, next_frame, proto, reserve_for_next,
+    Command, Frame, MAX_MESSAGE_SIZE_DEFAULT, encode_command, next_frame, proto, reserve_for_next,
 };
 use crate::runtime::{ByteStream, Mailbox, MailboxSender, Runtime, Shutdown, mailbox};
 
@@ -83,7 +83,7 @@ impl Connection {
             outbound,
             routes: Mutex::new(Routes::default()),
             stop: Shutdown::new(),
-            max_message_size: told.unwrap_or(5 * 1024 * 1024),
+            max_message_size: told.unwrap_or(MAX_MESSAGE_SIZE_DEFAULT),
         });
         let (read_half, write_half) = tokio::io::split(stream);
         runtime.tasks.spawn("client-writer", write(Arc::clone(&connection), queue, write_half));

@@ -29,6 +29,6 @@ pub use remote_bookie::{RemoteBookie, RemoteBookieConfig};
 pub use writer::LedgerWriter;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -29,6 +29,9 @@ pub struct QuorumError {
 }
 
 impl Quorum {
+    /// One copy, synced: a standalone node.
+    pub const SINGLE: Self = Self { ensemble: 1, write: 1, ack: 1 };
+
     /// A checked quorum.
     pub const fn new(ensemble: u32, write: u32, ack: u32) -> Result<Self, QuorumError> {
         if ensemble >= write && write >= ack && ack >= 1 {

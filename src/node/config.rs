@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::bookie::BookieConfig;
 use crate::broker::BrokerConfig;
+use crate::frontend::pulsar::codec::MAX_MESSAGE_SIZE_DEFAULT;
 use crate::ledger::{LedgerConfig, Quorum};
 
 /// The roles a node may run, in any mix.
@@ -57,9 +58,6 @@ pub struct NodeConfig {
     pub broker: BrokerConfig,
 }
 
-/// Longest message accepted by default: Pulsar's own default, 5 MiB.
-pub const MESSAGE_BYTES_MAX: usize = 5 * 1024 * 1024;
-
 impl NodeConfig {
     /// A node with the given roles and replication, and defaults for the rest.
     pub fn new(data: PathBuf, roles: Roles, quorum: Quorum) -> Self {
@@ -71,7 +69,7 @@ impl NodeConfig {
             pulsar_listen: "0.0.0.0:6650".to_owned(),
             pulsar_advertised: None,
             http_listen: "0.0.0.0:8080".to_owned(),
-            message_bytes_max: MESSAGE_BYTES_MAX,
+            message_bytes_max: MAX_MESSAGE_SIZE_DEFAULT,
             bookie: BookieConfig::below(&data),
             ledger: LedgerConfig::default(),
             broker: BrokerConfig::with_quorum(quorum),
@@ -81,7 +79,6 @@ impl NodeConfig {
 
     /// A standalone node: all roles, one copy, still synced.
     pub fn standalone(data: PathBuf) -> Self {
-        let quorum = Quorum { ensemble: 1, write: 1, ack: 1 };
-        Self::new(data, Roles::STANDALONE, quorum)
+        Self::new(data, Roles::STANDALONE, Quorum::SINGLE)
     }
 }

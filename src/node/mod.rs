@@ -10,7 +10,7 @@ mod parts;
 
 use std::sync::Arc;
 
-pub use config::{MESSAGE_BYTES_MAX, NodeConfig, Roles};
+pub use config::{NodeConfig, Roles};
 pub use error::NodeError;
 
 use crate::bookie::Bookie;

@@ -31,7 +31,7 @@ pub use index::{
 };
 pub use mailbox::{Mailbox, MailboxSender, mailbox};
 pub use network::{ByteStream, ByteStreamIo, Listener, ListenerDriver, Network, NetworkDriver};
-pub use random::{Random, RandomSource};
+pub use random::{Random, RandomSource, mix};
 pub use shutdown::{Shutdown, ShutdownSignal};
 pub use tasks::{Task, TaskCancelled, TaskDriver, Tasks};
 

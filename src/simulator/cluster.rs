@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::plan::{Plan, Topology};
+use super::plan::{BOOKIES, Plan, Topology};
 use crate::bookie::BookieConfig;
 use crate::ledger::Quorum;
 use crate::node::{Node, NodeConfig, Roles};
@@ -59,7 +59,7 @@ impl Cluster {
             Topology::Standalone => vec![("node-0".to_owned(), Roles::STANDALONE)],
             Topology::Cluster => [("metadata-0".to_owned(), Roles::METADATA)]
                 .into_iter()
-                .chain((0..3).map(|number| (format!("bookie-{number}"), Roles::BOOKIE)))
+                .chain((0..BOOKIES).map(|number| (format!("bookie-{number}"), Roles::BOOKIE)))
                 .chain([("broker-0".to_owned(), Roles::BROKER)])
                 .collect(),
         };
@@ -98,6 +98,12 @@ impl Cluster {
                 node.start();
             }
         }
+    }
+
+    /// The bookie of this number, from 0, in a cluster.
+    pub fn bookie(&self, number: usize) -> Option<&ClusterNode> {
+        let is_bookie = |node: &&ClusterNode| node.roles.bookie;
+        self.nodes.iter().filter(is_bookie).nth(number)
     }
 
     /// Leaves a node down until `until`.
@@ -146,7 +152,7 @@ async fn live(runtime: Runtime, config: NodeConfig, slot: Arc<Mutex<Slot>>) {
 
 fn configure(host: &str, roles: Roles, plan: &Plan) -> NodeConfig {
     let quorum = match plan.topology {
-        Topology::Standalone => Quorum { ensemble: 1, write: 1, ack: 1 },
+        Topology::Standalone => Quorum::SINGLE,
         Topology::Cluster => Quorum { ensemble: 3, write: 3, ack: 2 },
     };
     let data = PathBuf::from("/data");

@@ -184,7 +184,7 @@ impl History {
 pub fn encode_body(number: MessageNumber, length: usize) -> Vec<u8> {
     let mut body = Vec::with_capacity(length.max(16));
     body.extend_from_slice(&number.0.to_be_bytes());
-    body.extend_from_slice(&crate::simulator::plan::scramble(number.0).to_be_bytes());
+    body.extend_from_slice(&crate::runtime::mix(number.0).to_be_bytes());
     while body.len() < length {
         body.push((number.0 as u8).wrapping_add(body.len() as u8));
     }

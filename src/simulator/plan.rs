@@ -5,6 +5,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::runtime::mix;
+use crate::runtime::sim::World;
+
+/// Bookies of [`Topology::Cluster`].
+pub const BOOKIES: usize = 3;
+
 /// The shape of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
@@ -146,7 +152,7 @@ struct Draw {
 
 impl Draw {
     fn value(&self, question: &str) -> u64 {
-        question.bytes().fold(scramble(self.seed), |hash, byte| scramble(hash ^ u64::from(byte)))
+        question.bytes().fold(mix(self.seed), |hash, byte| mix(hash ^ u64::from(byte)))
     }
 
     /// Uniform in `low..=high`.
@@ -164,9 +170,15 @@ impl Draw {
 }
 
 impl Plan {
+    /// The number of the one bookie whose bits may rot, if any: with one copy there is nothing to read instead.
+    pub fn rot_victim(&self, world: &World) -> Option<usize> {
+        let chosen = (world.random("rot victim", 0) % BOOKIES as u64) as usize;
+        (self.topology == Topology::Cluster).then_some(chosen)
+    }
+
     /// The plan of a seed.
     pub fn draw(seed: u64, topology: Topology) -> Self {
-        let draw = Draw { seed: scramble(seed) ^ topology as u64 };
+        let draw = Draw { seed: mix(seed) ^ topology as u64 };
         // One run in ten is calm: a failure there is the plainest story.
         let calm = draw.chance("calm", 10);
         let faults = FaultKind::ALL
@@ -202,14 +214,6 @@ impl Plan {
             batch_messages: draw.pick("batch", &[1, 1, 5]),
         }
     }
-}
-
-/// Finalizer of splitmix64; see `runtime::Random`.
-pub const fn scramble(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

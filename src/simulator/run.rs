@@ -10,7 +10,7 @@ use super::checkers::{Finding, HISTORY_CHECKERS, Violation, replicas_agree};
 use super::cluster::Cluster;
 use super::history::SharedHistory;
 use super::nemesis::Nemesis;
-use super::plan::{FaultKind, Plan, Topology};
+use super::plan::{BOOKIES, FaultKind, Plan, Topology};
 use super::workloads::{
     ConsumerRole, EXCLUSIVE, SHARED, WorkloadContext, consume, prove_writable, publish,
     read_whole_log, setup_topic,
@@ -321,20 +321,17 @@ impl Run {
         let bookies: Vec<Bookie> =
             serving.iter().flatten().filter_map(|node| node.bookie().cloned()).collect();
         let metadata = serving.iter().flatten().next().map(|node| node.metadata());
-        let Some(metadata) = metadata.filter(|_| bookies.len() == 3) else {
+        let Some(metadata) = metadata.filter(|_| bookies.len() == BOOKIES) else {
             let mut finding = Finding::default();
-            let detail = format!("{} of 3 bookies serve after the heal", bookies.len());
+            let detail = format!("{} of {BOOKIES} bookies serve after the heal", bookies.len());
             finding.broken("P6", "replicas_agree", detail);
             return finding;
         };
-        // Any bookie may be the one whose bits rot; which one it was is the nemesis's business.
-        let rot = self.plan.faults.contains(&FaultKind::BitRot);
-        let victim = (self.world.random("rot victim", 0) % 3) as usize;
-        let may_rot = serving
-            .get(1 + victim)
-            .and_then(|node| node.as_ref())
-            .and_then(|node| node.bookie().map(Bookie::id))
-            .filter(|_| rot);
+        let rots = self.plan.faults.contains(&FaultKind::BitRot);
+        let victim = self.plan.rot_victim(&self.world).filter(|_| rots);
+        let may_rot = victim
+            .and_then(|number| self.cluster.bookie(number)?.serving())
+            .and_then(|node| node.bookie().map(Bookie::id));
         let work = async move { replicas_agree(&metadata, &bookies, may_rot).await };
         match self.while_supervised("compare replicas", work, Duration::from_secs(300)).await {
             Some(finding) => finding,

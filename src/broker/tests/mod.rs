@@ -8,5 +8,6 @@ mod publishing;
 mod sharing;
 mod subscriptions;
 
-use cluster::{Cluster, in_runtime, options, producer_options, publish};
+use crate::ledger::testing::in_runtime;
+use cluster::{Cluster, options, producer_options, publish};
 use sinks::{ConsumerProbe, ProducerProbe};

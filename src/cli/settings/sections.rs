@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bookie::BookieConfig;
 use crate::broker::BrokerConfig;
+use crate::frontend::pulsar::codec::MAX_MESSAGE_SIZE_DEFAULT;
 use crate::ledger::{LedgerConfig, Quorum};
 
 /// The whole file.
@@ -102,9 +103,6 @@ pub(crate) struct BrokerSettings {
     pub(crate) cursor_flush_interval: Duration,
 }
 
-/// Replication of a standalone node: one copy, synced.
-pub(crate) const STANDALONE_QUORUM: Quorum = Quorum { ensemble: 1, write: 1, ack: 1 };
-
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -124,7 +122,7 @@ impl Default for PulsarSettings {
             host: "0.0.0.0".to_owned(),
             port: 6650,
             advertised: String::new(),
-            message_bytes_max: 5 * 1024 * 1024,
+            message_bytes_max: MAX_MESSAGE_SIZE_DEFAULT,
         }
     }
 }
@@ -169,7 +167,7 @@ impl Default for LedgerSettings {
 
 impl Default for BrokerSettings {
     fn default() -> Self {
-        let config = BrokerConfig::with_quorum(STANDALONE_QUORUM);
+        let config = BrokerConfig::with_quorum(Quorum::SINGLE);
         Self {
             cluster: config.cluster,
             ledger_entries_max: config.ledger_entries_max,
@@ -234,7 +232,7 @@ impl BrokerSettings {
             unacked_per_consumer_max: self.unacked_per_consumer_max,
             trim_interval: self.trim_interval,
             cursor_flush_interval: self.cursor_flush_interval,
-            ..BrokerConfig::with_quorum(STANDALONE_QUORUM)
+            ..BrokerConfig::with_quorum(Quorum::SINGLE)
         }
     }
 }

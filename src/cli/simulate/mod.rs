@@ -16,6 +16,7 @@ use clap::{Args, Subcommand};
 pub use seeds::Seeds;
 
 use crate::simulator::plan::Topology;
+use crate::simulator::report::Report;
 
 /// The simulator.
 #[derive(Debug, Args)]
@@ -77,36 +78,32 @@ pub fn simulate(command: SimulateCommand) -> u8 {
         Action::Run(options) => campaign::run(&options),
         Action::Mutants(options) => mutants::run(&options),
         Action::One(options) => {
-            let report = child::run_here(
-                options.seed,
-                options.topology,
-                options.mutant.as_deref(),
-                options.trace,
-            );
-            match report {
-                Ok(report) => {
-                    println!("{}", serde_json::to_string(&report).unwrap_or_default());
-                    u8::from(!report.violations.is_empty())
-                }
-                Err(error) => {
-                    eprintln!("{error}");
-                    2
-                }
-            }
+            one(options.seed, options.topology, options.mutant, options.trace, |report| {
+                println!("{}", serde_json::to_string(report).unwrap_or_default());
+            })
         }
         Action::Replay(options) => {
-            let report =
-                child::run_here(options.seed, options.topology, options.mutant.as_deref(), true);
-            match report {
-                Ok(report) => {
-                    table::print_report(&report);
-                    u8::from(!report.violations.is_empty())
-                }
-                Err(error) => {
-                    eprintln!("{error}");
-                    2
-                }
-            }
+            one(options.seed, options.topology, options.mutant, true, table::print_report)
+        }
+    }
+}
+
+/// Runs one seed here and shows its report.
+fn one(
+    seed: u64,
+    topology: Topology,
+    mutant: Option<String>,
+    trace: bool,
+    show: impl FnOnce(&Report),
+) -> u8 {
+    match child::run_here(seed, topology, mutant.as_deref(), trace) {
+        Ok(report) => {
+            show(&report);
+            u8::from(!report.violations.is_empty())
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            2
         }
     }
 }

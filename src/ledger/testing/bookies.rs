@@ -13,7 +13,7 @@ use crate::ledger::{BookieClient, BookiePool};
 
 /// How a bookie behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::ledger) enum Mode {
+pub(crate) enum Mode {
     /// Well.
     Up,
     /// Every call fails at once.
@@ -33,34 +33,41 @@ struct Stored {
 
 struct State {
     mode: Mode,
+    /// Of this ledger ordinary adds are stored, but never answered.
+    muted: Option<LedgerId>,
     ledgers: BTreeMap<LedgerId, Stored>,
 }
 
 /// One bookie.
-pub(in crate::ledger) struct FakeBookie {
+pub(crate) struct FakeBookie {
     id: BookieId,
     state: Mutex<State>,
 }
 
 impl FakeBookie {
-    pub(in crate::ledger) fn set_mode(&self, mode: Mode) {
+    pub(crate) fn set_mode(&self, mode: Mode) {
         self.state.lock().unwrap().mode = mode;
     }
 
+    /// From now on stores ordinary adds to this ledger without ever answering them.
+    pub(crate) fn mute(&self, ledger: LedgerId) {
+        self.state.lock().unwrap().muted = Some(ledger);
+    }
+
     /// How many entries of a ledger are here.
-    pub(in crate::ledger) fn count(&self, ledger: LedgerId) -> usize {
+    pub(crate) fn count(&self, ledger: LedgerId) -> usize {
         self.state.lock().unwrap().ledgers.get(&ledger).map_or(0, |stored| stored.entries.len())
     }
 
     /// Damages a stored copy.
-    pub(in crate::ledger) fn damage(&self, ledger: LedgerId, entry: i64) {
+    pub(crate) fn damage(&self, ledger: LedgerId, entry: i64) {
         let mut state = self.state.lock().unwrap();
         let stored = state.ledgers.get_mut(&ledger).unwrap();
         stored.entries.get_mut(&EntryId(entry)).unwrap().digest ^= 1;
     }
 
     /// Forgets entries from `from` on, as if they had never arrived.
-    pub(in crate::ledger) fn forget_from(&self, ledger: LedgerId, from: i64) {
+    pub(crate) fn forget_from(&self, ledger: LedgerId, from: i64) {
         let mut state = self.state.lock().unwrap();
         let stored = state.ledgers.get_mut(&ledger).unwrap();
         stored.entries.retain(|id, _| id.0 < from);
@@ -74,9 +81,10 @@ impl FakeBookie {
             Mode::Silent => return None,
             Mode::Poisoned => return Some(Err(AddError::Poisoned("test".to_owned()))),
         }
+        let muted = state.muted == Some(batch.ledger) && !batch.recovery;
         let stored = state.ledgers.entry(batch.ledger).or_default();
         if stored.fenced && !batch.recovery {
-            return Some(Err(AddError::Fenced));
+            return (!muted).then_some(Err(AddError::Fenced));
         }
         for entry in batch.entries {
             entry.verify(batch.ledger, entry.entry).unwrap();
@@ -86,7 +94,7 @@ impl FakeBookie {
                 assert_eq!(before, entry, "an entry was overwritten by another");
             }
         }
-        Some(Ok(()))
+        (!muted).then_some(Ok(()))
     }
 
     async fn answering(&self) -> Result<(), ReadError> {
@@ -158,18 +166,19 @@ impl BookieClient for FakeBookie {
 }
 
 /// All bookies, with ids from 1.
-pub(in crate::ledger) struct FakeBookies(Vec<Arc<FakeBookie>>);
+pub(crate) struct FakeBookies(Vec<Arc<FakeBookie>>);
 
 impl FakeBookies {
-    pub(super) fn new(count: u64) -> Self {
+    /// This many, all up.
+    pub(crate) fn new(count: u64) -> Self {
         let bookie = |id| FakeBookie {
             id: BookieId(id),
-            state: Mutex::new(State { mode: Mode::Up, ledgers: BTreeMap::new() }),
+            state: Mutex::new(State { mode: Mode::Up, muted: None, ledgers: BTreeMap::new() }),
         };
         Self((1..=count).map(|id| Arc::new(bookie(id))).collect())
     }
 
-    pub(in crate::ledger) fn get(&self, id: BookieId) -> &FakeBookie {
+    pub(crate) fn get(&self, id: BookieId) -> &FakeBookie {
         &self.0[id.0 as usize - 1]
     }
 }

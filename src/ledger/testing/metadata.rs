@@ -1,4 +1,4 @@
-//! A metadata store in memory that loses answers on demand.
+//! A metadata store in memory that loses answers on demand; no sessions, no watches.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -15,23 +15,39 @@ use crate::metadata::{
 struct State {
     pairs: BTreeMap<String, Versioned>,
     revision: u64,
-    counter: u64,
+    counters: BTreeMap<String, u64>,
     lose_answers: u32,
     disturb: u32,
 }
 
+impl State {
+    /// Whether the key is as expected.
+    fn check(&self, key: &str, expected: Expect) -> Result<(), MetadataError> {
+        let found = self.pairs.get(key).map(|found| found.version);
+        let holds = match expected {
+            Expect::Any => true,
+            Expect::Absent => found.is_none(),
+            Expect::Version(version) => found == Some(version),
+        };
+        if holds {
+            return Ok(());
+        }
+        Err(MetadataError::VersionMismatch { key: key.to_owned(), expected, found })
+    }
+}
+
 /// See the module.
 #[derive(Default)]
-pub(in crate::ledger) struct FakeMetadata(Mutex<State>);
+pub(crate) struct FakeMetadata(Mutex<State>);
 
 impl FakeMetadata {
     /// The next `count` puts are made, but their answers are lost.
-    pub(in crate::ledger) fn lose_answers(&self, count: u32) {
+    pub(crate) fn lose_answers(&self, count: u32) {
         self.0.lock().unwrap().lose_answers = count;
     }
 
     /// Someone else rewrites a record, unchanged, just before each of the next `count` conditional puts.
-    pub(in crate::ledger) fn disturb(&self, count: u32) {
+    pub(crate) fn disturb(&self, count: u32) {
         self.0.lock().unwrap().disturb = count;
     }
 }
@@ -44,11 +60,15 @@ impl MetadataClient for FakeMetadata {
 
     async fn list(
         &self,
-        _prefix: &str,
-        _after: Option<&str>,
-        _limit: usize,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
     ) -> Result<Vec<(String, Versioned)>, MetadataError> {
-        Err(MetadataError::Refused("not faked".to_owned()))
+        let state = self.0.lock().unwrap();
+        let pairs = state.pairs.iter().filter(|(key, _)| {
+            key.starts_with(prefix) && after.is_none_or(|after| key.as_str() > after)
+        });
+        Ok(pairs.take(limit).map(|(key, value)| (key.clone(), value.clone())).collect())
     }
 
     async fn put(
@@ -65,19 +85,7 @@ impl MetadataClient for FakeMetadata {
             let version = Revision(state.revision);
             state.pairs.get_mut(key).unwrap().version = version;
         }
-        let found = state.pairs.get(key).map(|found| found.version);
-        let holds = match expect {
-            Expect::Any => true,
-            Expect::Absent => found.is_none(),
-            Expect::Version(version) => found == Some(version),
-        };
-        if !holds {
-            return Err(MetadataError::VersionMismatch {
-                key: key.to_owned(),
-                expected: expect,
-                found,
-            });
-        }
+        state.check(key, expect)?;
         state.revision += 1;
         let version = Revision(state.revision);
         state.pairs.insert(key.to_owned(), Versioned { value, version });
@@ -88,15 +96,18 @@ impl MetadataClient for FakeMetadata {
         Ok(version)
     }
 
-    async fn delete(&self, key: &str, _expect: Expect) -> Result<(), MetadataError> {
-        self.0.lock().unwrap().pairs.remove(key);
+    async fn delete(&self, key: &str, expect: Expect) -> Result<(), MetadataError> {
+        let mut state = self.0.lock().unwrap();
+        state.check(key, expect)?;
+        state.pairs.remove(key);
         Ok(())
     }
 
-    async fn next_number(&self, _key: &str) -> Result<u64, MetadataError> {
+    async fn next_number(&self, key: &str) -> Result<u64, MetadataError> {
         let mut state = self.0.lock().unwrap();
-        state.counter += 1;
-        Ok(state.counter)
+        let number = state.counters.entry(key.to_owned()).or_insert(0);
+        *number += 1;
+        Ok(*number)
     }
 
     async fn watch(&self, _prefix: &str) -> Result<Box<dyn WatchStream>, MetadataError> {

@@ -1,4 +1,4 @@
-//! A cluster in memory for the driver tests: bookies that fail on demand, a metadata store that loses
+//! A cluster in memory for the driver tests, here and in the broker: bookies that fail on demand, a metadata store that loses
 //! answers on demand.
 
 mod bookies;
@@ -9,9 +9,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) use bookies::{FakeBookies, Mode};
+pub(crate) use bookies::FakeBookies;
+pub(super) use bookies::Mode;
 pub(super) use events::Recorder;
-pub(super) use metadata::FakeMetadata;
+pub(crate) use metadata::FakeMetadata;
 
 use super::{LedgerClient, LedgerConfig};
 use crate::runtime::real;
@@ -52,7 +53,7 @@ impl Cluster {
 }
 
 /// Runs a test on the production runtime.
-pub(super) fn in_runtime<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
+pub(crate) fn in_runtime<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
     let executor = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

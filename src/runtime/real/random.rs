@@ -1,7 +1,6 @@
 //! Entropy of the operating system, expanded: each value is a hash of (process key, stream, index).
 
-use crate::runtime::RandomSource;
-use crate::runtime::random::mix;
+use crate::runtime::{RandomSource, mix};
 
 pub(super) struct SystemRandom {
     key: [u64; 2],

@@ -1,18 +1,11 @@
 //! Randomness that is a pure function of what it is for.
 
 use crate::runtime::RandomSource;
+pub(super) use crate::runtime::mix;
 
 /// Folds the parts of a key into one well-spread value.
 pub(super) fn keyed(parts: &[u64]) -> u64 {
     parts.iter().fold(0x5ea_3a11, |hash, part| mix(hash ^ *part))
-}
-
-/// Finalizer of splitmix64.
-pub(super) fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// A value in `0..bound`; 0 for a bound of 0.

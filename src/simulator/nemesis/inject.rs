@@ -142,7 +142,7 @@ impl Nemesis {
 
     /// Flips bits of entry logs on the one bookie whose copies may be lost.
     fn bit_rot(&mut self, cluster: &Cluster) {
-        let Some(node) = self.rot_victim.and_then(|index| cluster.nodes.get(index)) else { return };
+        let Some(node) = self.rot_victim.and_then(|number| cluster.bookie(number)) else { return };
         let count = 1 + self.below(3) as usize;
         node.machine.rot(is_entry_log, count);
     }

@@ -9,7 +9,7 @@ mod inject;
 use std::time::Duration;
 
 use super::cluster::Cluster;
-use super::plan::{FaultKind, Plan, Topology};
+use super::plan::{FaultKind, Plan};
 use crate::runtime::sim::{ClockFace, SimNode, World};
 
 /// A fault that lasts, and when it ends.
@@ -37,18 +37,13 @@ pub struct Nemesis {
     next: Duration,
     drawn: u64,
     lasting: Vec<Lasting>,
-    /// The one node whose bits may rot.
+    /// The one bookie whose bits may rot.
     rot_victim: Option<usize>,
 }
 
 impl Nemesis {
     /// The nemesis of a plan.
     pub fn new(world: &World, plan: &Plan, clients: Vec<SimNode>) -> Self {
-        let rot_victim = match plan.topology {
-            Topology::Standalone => None,
-            // Nodes 1 to 3 are the bookies.
-            Topology::Cluster => Some(1 + (world.random("rot victim", 0) % 3) as usize),
-        };
         Self {
             world: world.clone(),
             clients,
@@ -57,17 +52,16 @@ impl Nemesis {
             next: world.now() + plan.fault_interval,
             drawn: 0,
             lasting: Vec::new(),
-            rot_victim,
+            rot_victim: plan.rot_victim(world),
         }
     }
 
     /// Heals what is due and injects what is due.
     pub fn tick(&mut self, cluster: &mut Cluster) {
         let now = self.world.now();
-        let (due, later) =
+        let (due, later): (Vec<Lasting>, Vec<Lasting>) =
             std::mem::take(&mut self.lasting).into_iter().partition(|lasting| lasting.until <= now);
         self.lasting = later;
-        let due: Vec<Lasting> = due;
         for lasting in due {
             self.heal(lasting.heal);
         }
