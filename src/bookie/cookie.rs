@@ -127,6 +127,7 @@ async fn has_data(runtime: &Runtime, folder: &Path) -> DiskResult<bool> {
             entry.name == "checkpoint"
                 || entry.name.ends_with(".journal")
                 || entry.name.ends_with(".entries")
+                || entry.name.ends_with(".facts")
         })),
         Err(error) if error.kind == DiskErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),

@@ -1,6 +1,7 @@
 //! Looks at a bookie's files without changing them: what `seawall inspect` prints. Damage is reported as a
 //! fact like any other and never stops the listing of what is behind it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
@@ -9,10 +10,11 @@ use super::journal::{
     GROUP_ALIGNMENT, GROUP_HEADER_BYTES, GroupDamage, GroupHeader, Window, journal_file_id,
     journal_file_name,
 };
-use super::ledger_state::FenceState;
+use super::ledger_state::{FenceState, LedgerFacts};
 use super::record::{RECORD_HEADER_BYTES, RecordHeader, RecordKind};
 use super::storage::{
-    CheckpointFile, LOG_HEADER_BYTES, entry_log_id, entry_log_name, log_header_is_good,
+    CheckpointFile, FactsError, LOG_HEADER_BYTES, entry_log_id, entry_log_name, log_header_is_good,
+    read_facts,
 };
 use crate::domain::{EntryId, LedgerId};
 use crate::runtime::{CreateMode, Disk, DiskResult, OpenMode};
@@ -269,18 +271,28 @@ pub async fn entry_log_entries(disk: &Disk, folder: &Path, id: u64) -> DiskResul
     Ok(listing)
 }
 
-/// The content of the checkpoint file of a ledger folder: `None` if there is none, the inner error says what
-/// is wrong with it.
+/// The content of the checkpoint file of a ledger folder, with the facts log it names: `None` if there is none,
+/// the inner error says what is wrong with either.
 pub async fn checkpoint(
     disk: &Disk,
     folder: &Path,
 ) -> DiskResult<Option<Result<CheckpointSummary, String>>> {
-    let bytes = disk.read_file(&CheckpointFile::path(folder)).await?;
-    Ok(bytes.map(|bytes| CheckpointFile::decode(&bytes).map(summarize)))
+    let Some(bytes) = disk.read_file(&CheckpointFile::path(folder)).await? else {
+        return Ok(None);
+    };
+    let file = match CheckpointFile::decode(&bytes) {
+        Ok(file) => file,
+        Err(damage) => return Ok(Some(Err(damage))),
+    };
+    match read_facts(disk, folder, file.facts).await {
+        Ok(ledgers) => Ok(Some(Ok(summarize(file, ledgers)))),
+        Err(FactsError::Damaged(damage)) => Ok(Some(Err(damage))),
+        Err(FactsError::Disk(error)) => Err(error),
+    }
 }
 
-fn summarize(file: CheckpointFile) -> CheckpointSummary {
-    let ledgers = file.ledgers.into_iter().map(|(ledger, facts)| LedgerSummary {
+fn summarize(file: CheckpointFile, ledgers: BTreeMap<LedgerId, LedgerFacts>) -> CheckpointSummary {
+    let ledgers = ledgers.into_iter().map(|(ledger, facts)| LedgerSummary {
         ledger,
         creator: facts.creator.0,
         fenced: facts.fence != FenceState::Open,

@@ -2,8 +2,9 @@
 //! compaction and a removal can never be in each other's way.
 //!
 //! A checkpoint keeps this order: mark captured, half frozen, entries synced, runs in the index, index
-//! flushed, then the checkpoint file (ledgers and mark together) replaced, then journal files let go. A
-//! failed one leaves the half frozen, and the next begins with that same half and mark.
+//! flushed, changed facts of ledgers in the facts log, then the checkpoint file (which says how much of all
+//! that counts) replaced, then journal files let go. A failed one leaves the half frozen, and the next begins
+//! with that same half and mark.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +14,9 @@ use tokio::sync::oneshot;
 
 use super::journal::JournalFiles;
 use super::shared::Shared;
-use super::storage::{CheckpointFile, EntryLogWriter, LogUse, Pace, Run};
+use super::storage::{
+    CheckpointFile, EntryLogWriter, FactsLogWriter, FactsPlace, LogUse, Pace, Run,
+};
 use super::write_cache::Half;
 use crate::domain::{EntryId, LedgerId};
 use crate::runtime::{DiskError, IndexError, Mailbox, ShutdownSignal};
@@ -50,6 +53,7 @@ pub(super) struct Keeper {
     shared: Arc<Shared>,
     files: JournalFiles,
     writer: EntryLogWriter,
+    facts: FactsLogWriter,
     last: CheckpointFile,
     commands: Mailbox<KeeperCommand>,
     /// The index may hold runs that no flush has made durable: replay puts some in.
@@ -62,10 +66,11 @@ impl Keeper {
         shared: Arc<Shared>,
         files: JournalFiles,
         writer: EntryLogWriter,
+        facts: FactsLogWriter,
         last: CheckpointFile,
         commands: Mailbox<KeeperCommand>,
     ) -> Self {
-        Self { shared, files, writer, last, commands, index_unflushed: true }
+        Self { shared, files, writer, facts, last, commands, index_unflushed: true }
     }
 
     /// Keeps until told to stop.
@@ -142,14 +147,12 @@ impl Keeper {
             }
             return Err(error);
         }
-        let ledgers = if mutant!("S28") && empty {
-            self.last.ledgers.clone()
-        } else {
-            CheckpointFile::snapshot(&shared.ledgers)
-        };
-        self.replace_file(CheckpointFile { mark, ledgers, ..self.last.clone() }).await?;
+        let facts =
+            if mutant!("S28") && empty { self.last.facts } else { self.store_facts().await? };
+        self.replace_file(CheckpointFile { mark, facts, ..self.last.clone() }).await?;
         shared.cache.flushed();
         self.files.retire(mark.file).await?;
+        self.facts.named(facts).await?;
         Ok(())
     }
 
@@ -164,6 +167,19 @@ impl Keeper {
         let pace = paced.then_some(&pace);
         let runs = self.writer.write_half(half, |ledger| shared.is_deleted(ledger), pace).await?;
         self.put_in_index(&runs).await
+    }
+
+    /// What changed of what is known of ledgers goes to the facts log, synced. Everything of the journal up to
+    /// the mark is in it: facts change before the synced position moves.
+    async fn store_facts(&mut self) -> Result<FactsPlace, CheckpointError> {
+        let ledgers = &self.shared.ledgers;
+        let place = if self.facts.wants_all(ledgers.len()) {
+            self.facts.write_all(&ledgers.take_all()).await?
+        } else {
+            reached!("bookie: changed facts appended");
+            self.facts.append(&ledgers.take_changed()).await?
+        };
+        Ok(place)
     }
 
     async fn put_in_index(&mut self, runs: &[Run]) -> Result<(), CheckpointError> {

@@ -2,6 +2,7 @@
 //! share.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use crate::domain::{CreatorToken, EntryId, LedgerId};
@@ -55,13 +56,56 @@ impl LedgerFacts {
 pub(super) struct LedgerState {
     /// Its id.
     pub id: LedgerId,
-    facts: Mutex<LedgerFacts>,
+    facts: Mutex<Tracked>,
+    changed: Arc<Mutex<Vec<LedgerId>>>,
+}
+
+struct Tracked {
+    facts: LedgerFacts,
+    /// The ledger is in the list of changed ones.
+    listed: bool,
+}
+
+/// The facts, locked. Whoever takes them to change them puts the ledger on the list of changed ones, under
+/// the same lock.
+pub(super) struct FactsGuard<'a> {
+    tracked: MutexGuard<'a, Tracked>,
+    state: &'a LedgerState,
+}
+
+impl Deref for FactsGuard<'_> {
+    type Target = LedgerFacts;
+
+    fn deref(&self) -> &LedgerFacts {
+        &self.tracked.facts
+    }
+}
+
+impl DerefMut for FactsGuard<'_> {
+    fn deref_mut(&mut self) -> &mut LedgerFacts {
+        if !self.tracked.listed {
+            self.tracked.listed = true;
+            locked(&self.state.changed).push(self.state.id);
+        }
+        &mut self.tracked.facts
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl LedgerState {
     /// Locks the facts. Never held across a suspension point.
-    pub fn facts(&self) -> MutexGuard<'_, LedgerFacts> {
-        self.facts.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    pub fn facts(&self) -> FactsGuard<'_> {
+        FactsGuard { tracked: locked(&self.facts), state: self }
+    }
+
+    /// The facts, to be written down: a change after this lists the ledger again.
+    fn take(&self) -> (LedgerId, LedgerFacts) {
+        let mut tracked = locked(&self.facts);
+        tracked.listed = false;
+        (self.id, tracked.facts)
     }
 }
 
@@ -70,6 +114,8 @@ impl LedgerState {
 #[derive(Default)]
 pub(super) struct LedgerTable {
     ledgers: RwLock<BTreeMap<LedgerId, Arc<LedgerState>>>,
+    /// Ledgers whose facts changed since they were last taken; each is in it once.
+    changed: Arc<Mutex<Vec<LedgerId>>>,
 }
 
 impl LedgerTable {
@@ -85,7 +131,11 @@ impl LedgerTable {
             return state;
         }
         let mut ledgers = self.ledgers.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let create = || Arc::new(LedgerState { id: ledger, facts: Mutex::new(facts) });
+        let create = || {
+            locked(&self.changed).push(ledger);
+            let facts = Mutex::new(Tracked { facts, listed: true });
+            Arc::new(LedgerState { id: ledger, facts, changed: Arc::clone(&self.changed) })
+        };
         Arc::clone(ledgers.entry(ledger).or_insert_with(create))
     }
 
@@ -93,5 +143,48 @@ impl LedgerTable {
     pub fn all(&self) -> Vec<Arc<LedgerState>> {
         let ledgers = self.ledgers.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         ledgers.values().cloned().collect()
+    }
+
+    /// How many ledgers there are.
+    pub fn len(&self) -> usize {
+        self.ledgers.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len()
+    }
+
+    /// The facts that changed since they were last taken, in id order.
+    pub fn take_changed(&self) -> Vec<(LedgerId, LedgerFacts)> {
+        let mut changed = std::mem::take(&mut *locked(&self.changed));
+        changed.sort_unstable();
+        changed.iter().filter_map(|id| Some(self.find(*id)?.take())).collect()
+    }
+
+    /// The facts of all ledgers, in id order; none counts as changed then.
+    pub fn take_all(&self) -> Vec<(LedgerId, LedgerFacts)> {
+        locked(&self.changed).clear();
+        self.all().iter().map(|ledger| ledger.take()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ledger_is_listed_once_a_change_and_never_for_a_look() {
+        let table = LedgerTable::default();
+        let ids = |facts: Vec<(LedgerId, LedgerFacts)>| -> Vec<u64> {
+            facts.iter().map(|(ledger, _)| ledger.0).collect()
+        };
+        let one = table.find_or_create(LedgerId(1), LedgerFacts::new(CreatorToken(5)));
+        let two = table.find_or_create(LedgerId(2), LedgerFacts::new(CreatorToken(5)));
+        assert_eq!(ids(table.take_changed()), [1, 2]);
+        two.facts().deleted = true;
+        two.facts().limbo = true;
+        assert!(!one.facts().deleted);
+        assert_eq!(ids(table.take_changed()), [2]);
+        one.facts().deleted = true;
+        assert_eq!(ids(table.take_all()), [1, 2]);
+        assert_eq!(ids(table.take_changed()), [0; 0]);
+        one.facts().limbo = true;
+        assert_eq!(ids(table.take_changed()), [1]);
     }
 }

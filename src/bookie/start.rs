@@ -14,7 +14,10 @@ use super::keeper::{Keeper, KeeperCommand};
 use super::ledger_state::{FenceState, LedgerFacts, LedgerTable};
 use super::record::{RecordHeader, RecordKind};
 use super::shared::{Counters, Shared, SharedParts};
-use super::storage::{CheckpointFile, EntryLogWriter, EntryLogs, LocationIndex, rebuild};
+use super::storage::{
+    CheckpointFile, EntryLogWriter, EntryLogs, FactsError, FactsLogWriter, FactsPlace,
+    LocationIndex, read_facts, rebuild,
+};
 use super::write_cache::{Half, WriteCache};
 use super::{BookieConfig, BookieStartError, LedgerDirectory};
 use crate::domain::{BookieId, CreatorToken, LedgerId};
@@ -34,6 +37,15 @@ impl From<ReplayError> for BookieStartError {
             ReplayError::Corrupt(detail) => Self::Corrupt(detail),
             ReplayError::Disk(error) => Self::Disk(error),
             ReplayError::Index(detail) => Self::Index(detail),
+        }
+    }
+}
+
+impl From<FactsError> for BookieStartError {
+    fn from(error: FactsError) -> Self {
+        match error {
+            FactsError::Damaged(detail) => Self::Corrupt(detail),
+            FactsError::Disk(error) => Self::Disk(error),
         }
     }
 }
@@ -71,11 +83,15 @@ pub(super) async fn start(
         Identity::Known(id) => (id, false),
         Identity::Fresh => (first_start(&runtime, &config, &files).await?, true),
     };
+    // A process that was killed may have left the checkpoint file's name not yet durable. Files it no longer
+    // names, and journal files behind its mark, are about to go.
+    disk.sync_directory(&config.ledger_directory).await?;
     let last = read_checkpoint(&disk, &config).await?;
     let ledgers = LedgerTable::default();
-    for (ledger, facts) in &last.ledgers {
-        ledgers.find_or_create(*ledger, *facts);
+    for (ledger, known) in read_facts(&disk, &config.ledger_directory, last.facts).await? {
+        ledgers.find_or_create(ledger, known);
     }
+    let facts = FactsLogWriter::new(&disk, &config.ledger_directory, last.facts).await?;
     let counters = Counters::default();
     let logs = Arc::new(EntryLogs::new(disk.clone(), config.ledger_directory.clone()));
     let highest_log = cut_back(&disk, &config, &logs, &last).await?;
@@ -92,9 +108,6 @@ pub(super) async fn start(
     let replayed = replay(&files, last.mark, &mut target).await?;
     let Target { ledgers, index, writer, half, .. } = target;
     files.take_stock().await?;
-    // A process that was killed may have left the checkpoint file's name not yet durable. Files behind its mark
-    // are about to be written over.
-    disk.sync_directory(&config.ledger_directory).await?;
     files.retire(last.mark.file).await?;
     let (file, position) = begin_journal(&files, replayed).await?;
     let mut cache = WriteCache::new(config.write_cache_bytes, position);
@@ -120,7 +133,7 @@ pub(super) async fn start(
     let journal_writer =
         JournalWriter::new(Arc::clone(&shared), files.clone(), journal_mailbox, file, position);
     runtime.tasks.spawn("bookie-journal", journal_writer.run());
-    let task = Keeper::new(Arc::clone(&shared), files, writer, last, commands);
+    let task = Keeper::new(Arc::clone(&shared), files, writer, facts, last, commands);
     runtime.tasks.spawn("bookie-keeper", task.run());
     let collector = super::garbage::run(Arc::clone(&shared), directory, keeper.clone());
     runtime.tasks.spawn("bookie-garbage", collector);
@@ -178,7 +191,7 @@ async fn first_start(
         mark: JournalPosition { sequence: 1, file: first, offset: 0 },
         next_log: 1,
         extents: std::collections::BTreeMap::new(),
-        ledgers: Vec::new(),
+        facts: FactsPlace::default(),
     };
     checkpoint.write(&runtime.disk, &config.ledger_directory).await?;
     finish_stamping(runtime, config, id).await?;

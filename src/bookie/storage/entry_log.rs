@@ -23,6 +23,8 @@ pub(in crate::bookie) const LOG_HEADER_BYTES: usize = 64;
 const MAGIC: u32 = u32::from_le_bytes(*b"SWE1");
 /// One write; large enough for the disk, small enough to leave the journal room between two.
 const WRITE_BYTES: usize = 1024 * 1024;
+/// Room for the last record of a write.
+const BUFFER_SLACK: usize = WRITE_BYTES / 8;
 /// Dirty bytes between two syncs: a single sync of a whole half would hold the journal's syncs up.
 const SYNC_BYTES: u64 = 8 * 1024 * 1024;
 /// The same while a flush is paced.
@@ -198,7 +200,8 @@ impl EntryLogWriter {
         let mut handled = 0;
         let mut began = pace.map(|pace| pace.clock.now());
         let mut runs = RunBuilder::default();
-        let mut buffer = BytesMut::with_capacity(WRITE_BYTES + WRITE_BYTES / 8);
+        // Frequent small flushes need no buffer of a whole write.
+        let mut buffer = BytesMut::with_capacity(half.bytes().min(WRITE_BYTES) + BUFFER_SLACK);
         for (ledger, entries) in &half.ledgers {
             if skip(*ledger) {
                 continue;
@@ -213,6 +216,7 @@ impl EntryLogWriter {
                 if buffer.len() >= WRITE_BYTES {
                     handled += buffer.len();
                     self.write(&mut buffer).await?;
+                    buffer.reserve(WRITE_BYTES + BUFFER_SLACK);
                     if let (Some(pace), Some(since)) = (pace, began) {
                         self.sync_beyond(PACED_SYNC_BYTES).await?;
                         let worked = pace.clock.now().since(since);
@@ -260,9 +264,7 @@ impl EntryLogWriter {
         }
         open.written += length;
         self.bytes_written.fetch_add(length, Ordering::Relaxed);
-        self.sync_beyond(SYNC_BYTES).await?;
-        buffer.reserve(WRITE_BYTES + WRITE_BYTES / 8);
-        Ok(())
+        self.sync_beyond(SYNC_BYTES).await
     }
 
     /// Syncs if at least so many bytes are not.
