@@ -77,14 +77,20 @@ pub(super) fn begin(
     Some(durable)
 }
 
-/// Writes a tombstone. The ledger refuses adds from now on.
-pub(super) async fn bury(shared: &Shared, ledger: &Arc<LedgerState>) -> Result<(), String> {
+/// A tombstone on its way to the journal.
+pub(super) type Burial = oneshot::Receiver<Result<(), String>>;
+
+/// Queues a tombstone. The ledger refuses adds from now on.
+pub(super) fn begin_burial(shared: &Shared, ledger: &Arc<LedgerState>) -> Burial {
     let (done, durable) = oneshot::channel();
-    {
-        let mut facts = ledger.facts();
-        facts.deleted = true;
-        let item = LedgerItem { ledger: Arc::clone(ledger), kind: RecordKind::Tombstone, done };
-        let _ = shared.journal.push(JournalItem::Ledger(item));
-    }
-    durable.await.unwrap_or_else(|_| Err("the bookie has stopped".to_owned()))
+    let mut facts = ledger.facts();
+    facts.deleted = true;
+    let item = LedgerItem { ledger: Arc::clone(ledger), kind: RecordKind::Tombstone, done };
+    let _ = shared.journal.push(JournalItem::Ledger(item));
+    durable
+}
+
+/// Waits until a tombstone is durable.
+pub(super) async fn end_burial(burial: Burial) -> Result<(), String> {
+    burial.await.unwrap_or_else(|_| Err("the bookie has stopped".to_owned()))
 }

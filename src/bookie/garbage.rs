@@ -4,12 +4,17 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::fence::bury;
+use super::fence::{begin_burial, end_burial};
 use super::keeper::KeeperCommand;
+use super::ledger_state::LedgerState;
 use super::shared::Shared;
 use super::{LedgerDirectory, LedgerPresence};
+use crate::domain::LedgerId;
 use crate::reached;
 use crate::runtime::MailboxSender;
+
+/// Tombstones queued for the journal before they are waited for: they share groups.
+const BURIED_AT_ONCE: usize = 256;
 
 /// Collects every `garbage_interval` until the bookie stops.
 pub(super) async fn run(
@@ -38,15 +43,25 @@ pub(super) async fn collect(
     directory: &dyn LedgerDirectory,
     keeper: &MailboxSender<KeeperCommand>,
 ) {
-    for ledger in shared.ledgers.all() {
-        if ledger.facts().deleted || directory.presence(ledger.id).await != LedgerPresence::Gone {
-            continue;
-        }
+    let kept: Vec<Arc<LedgerState>> =
+        shared.ledgers.all().into_iter().filter(|ledger| !ledger.facts().deleted).collect();
+    let ids: Vec<LedgerId> = kept.iter().map(|ledger| ledger.id).collect();
+    let presences = directory.presences(&ids).await;
+    let gone: Vec<Arc<LedgerState>> = kept
+        .into_iter()
+        .zip(presences)
+        .filter(|(_, presence)| *presence == LedgerPresence::Gone)
+        .map(|(ledger, _)| ledger)
+        .collect();
+    for some in gone.chunks(BURIED_AT_ONCE) {
         reached!("bookie: ledger buried");
-        shared.gone().insert(ledger.id);
-        if let Err(reason) = bury(shared, &ledger).await {
-            tracing::warn!(reason, ledger = ledger.id.0, "tombstone not written");
-            return;
+        shared.gone().extend(some.iter().map(|ledger| ledger.id));
+        let buried: Vec<_> = some.iter().map(|ledger| begin_burial(shared, ledger)).collect();
+        for (ledger, buried) in some.iter().zip(buried) {
+            if let Err(reason) = end_burial(buried).await {
+                tracing::warn!(reason, ledger = ledger.id.0, "tombstone not written");
+                return;
+            }
         }
     }
     let (done, completed) = oneshot::channel();

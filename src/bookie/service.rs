@@ -34,6 +34,15 @@ pub enum LedgerPresence {
 pub trait LedgerDirectory: Send + Sync {
     /// Whether a ledger still exists. Anything but a definite answer is `Unknown`.
     async fn presence(&self, ledger: LedgerId) -> LedgerPresence;
+
+    /// The same of many, in rising order; as many answers.
+    async fn presences(&self, ledgers: &[LedgerId]) -> Vec<LedgerPresence> {
+        let mut answers = Vec::with_capacity(ledgers.len());
+        for ledger in ledgers {
+            answers.push(self.presence(*ledger).await);
+        }
+        answers
+    }
 }
 
 /// The bookie must not start.

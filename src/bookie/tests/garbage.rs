@@ -43,7 +43,8 @@ async fn a_tombstone_not_yet_in_the_checkpoint_file_is_replayed() {
     let bookie = folder.start().await.unwrap();
     add(&bookie, batch(1, 0..10, 100)).await.unwrap();
     let ledger = bookie.shared.ledgers.find(LedgerId(1)).unwrap();
-    crate::bookie::fence::bury(&bookie.shared, &ledger).await.unwrap();
+    let burial = crate::bookie::fence::begin_burial(&bookie.shared, &ledger);
+    crate::bookie::fence::end_burial(burial).await.unwrap();
     let copy = folder.crash_copy(true).await;
     let other = copy.start().await.unwrap();
     assert_eq!(add(&other, batch(1, 10..11, 10)).await, Err(AddError::Deleted));

@@ -111,7 +111,21 @@ async fn a_ledger_is_gone_only_when_metadata_says_so() {
     world.metadata.put(&key, Bytes::from_static(b"{}"), Expect::Any, None).await.unwrap();
     assert_eq!(ledgers.presence(LedgerId(5)).await, LedgerPresence::Exists);
     assert_eq!(ledgers.presence(LedgerId(6)).await, LedgerPresence::Gone);
+    // Every third of more ledgers than one page holds.
+    for id in (9..900).step_by(3) {
+        let key = LedgerRecord::key(LedgerId(id));
+        world.metadata.put(&key, Bytes::from_static(b"{}"), Expect::Any, None).await.unwrap();
+    }
+    let asked: Vec<LedgerId> = (0..1000).map(LedgerId).collect();
+    let answers = ledgers.presences(&asked).await;
+    assert_eq!(answers.len(), asked.len());
+    for (ledger, answer) in asked.iter().zip(answers) {
+        let exists = ledger.0 == 5 || ((9..900).contains(&ledger.0) && ledger.0 % 3 == 0);
+        let expected = if exists { LedgerPresence::Exists } else { LedgerPresence::Gone };
+        assert_eq!(answer, expected, "{ledger}");
+    }
     world.store.stop().await;
     assert_eq!(ledgers.presence(LedgerId(6)).await, LedgerPresence::Unknown);
+    assert_eq!(ledgers.presences(&asked).await, vec![LedgerPresence::Unknown; 1000]);
     world.end().await;
 }
