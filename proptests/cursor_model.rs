@@ -67,7 +67,9 @@ proptest! {
         let all = (1 << BATCH) - 1;
         let mut open: Open = positions.iter().map(|position| (*position, all)).collect();
         let mut state = CursorState::new(chain.previous_position(chain.first_position()));
+        let mut written = state.snapshot(usize::MAX).0;
         for step in steps {
+            let restarted = matches!(step, Step::Restart(_));
             match step {
                 Step::Individual(at, set) => {
                     let position = positions[at % positions.len()];
@@ -108,6 +110,13 @@ proptest! {
                     state = restored;
                 }
             }
+            // A state and the changes that came to it, as a recovery reads them.
+            match state.take_change() {
+                Some(change) if !restarted => written.extend(change),
+                _ => written = state.snapshot(usize::MAX).0,
+            }
+            let read = CursorState::restore(&chain, &written).0;
+            prop_assert_eq!(read.snapshot(usize::MAX), state.snapshot(usize::MAX));
             for position in &positions {
                 let expected = open.get(position).copied().unwrap_or(0);
                 prop_assert_eq!(left(&state, *position), expected, "at {}", position);

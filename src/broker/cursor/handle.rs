@@ -6,7 +6,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::flusher;
 use super::recovery::{Recovered, load};
-use super::snapshot::key;
+use super::snapshot::{CursorSnapshot, key};
 use super::state::{CursorState, EntryState};
 use super::store::{CursorStore, Image, StoreError};
 use crate::broker::BrokerConfig;
@@ -17,11 +17,6 @@ use crate::ledger::LedgerClient;
 use crate::metadata::{Expect, Metadata};
 use crate::runtime::Runtime;
 use crate::{mutant, reached};
-
-/// Ranges (and partial batches) stored in an entry of the cursor's ledger, and in its record. More are
-/// delivered again after a restart.
-const RANGES_MAX: usize = 10_000;
-const RECORD_RANGES_MAX: usize = 1000;
 
 /// What a cursor needs from its topic.
 #[derive(Clone)]
@@ -53,20 +48,31 @@ pub(super) struct Inner {
     store: tokio::sync::Mutex<CursorStore>,
 }
 
+/// What the next write is of.
+enum Planned {
+    Change(CursorSnapshot),
+    Whole(Image),
+}
+
 impl Inner {
     fn image(guarded: &Guarded) -> Image {
-        let (full, _) = guarded.state.snapshot(RANGES_MAX);
-        let (short, short_is_whole) = guarded.state.snapshot(RECORD_RANGES_MAX);
-        Image { full, short, short_is_whole, properties: guarded.properties.clone() }
+        Image::new(&guarded.state, &guarded.properties)
     }
 
     /// One write, of everything up to now.
     pub(super) async fn flush(&self) -> Result<(), StoreError> {
         let mut store = self.store.lock().await;
-        let (image, waiters) = {
+        let (planned, mut mark_delete, waiters) = {
             let mut guarded = lock(&self.guarded);
             guarded.dirty = false;
-            (Self::image(&guarded), std::mem::take(&mut guarded.waiters))
+            let beyond = guarded.state.beyond_mark_delete();
+            let change = guarded.state.take_change();
+            let planned = match change.filter(|_| store.takes_change(&self.place, beyond)) {
+                Some(change) => Planned::Change(change),
+                None => Planned::Whole(Self::image(&guarded)),
+            };
+            let waiters = std::mem::take(&mut guarded.waiters);
+            (planned, guarded.state.mark_delete(), waiters)
         };
         let mut waiters = Some(waiters);
         let mut answer = |result: Result<(), AckError>| {
@@ -78,10 +84,26 @@ impl Inner {
         if mutant!("B-ack-early") {
             answer(Ok(()));
         }
-        let written = store.write(&self.place, &self.name, &image).await;
+        let image = match planned {
+            Planned::Whole(image) => Some(image),
+            Planned::Change(change) => match store.write_change(change).await {
+                Ok(()) => None,
+                Err(_) => {
+                    reached!("cursor: a change could not be written");
+                    let mut guarded = lock(&self.guarded);
+                    let _ = guarded.state.take_change();
+                    mark_delete = guarded.state.mark_delete();
+                    Some(Self::image(&guarded))
+                }
+            },
+        };
+        let written = match &image {
+            Some(image) => store.write(&self.place, &self.name, image).await,
+            None => Ok(()),
+        };
         let mut guarded = lock(&self.guarded);
         match &written {
-            Ok(()) => guarded.stored_mark_delete = image.full.mark_delete,
+            Ok(()) => guarded.stored_mark_delete = mark_delete,
             Err(_) => guarded.dirty = true,
         }
         drop(guarded);
@@ -220,7 +242,7 @@ impl Cursor {
         let mut store = inner.store.lock().await;
         let image = Inner::image(&lock(&inner.guarded));
         store.release();
-        if image.short_is_whole && store.version.is_some() {
+        if image.for_record().1 && store.version.is_some() {
             let _ = store.write_record(&inner.place, &inner.name, None, &image).await;
         }
         inner.end();

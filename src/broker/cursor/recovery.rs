@@ -1,16 +1,16 @@
 //! Cursors of a topic taken over: fix the end of the cursor's ledger (which fences a writer still
-//! alive), read its last entry, claim the record. Whatever cannot be read is delivered again, never
+//! alive), read its last entry and what it builds on, claim the record. Whatever cannot be read is delivered again, never
 //! skipped.
 
 use std::collections::BTreeMap;
 
 use super::handle::{Cursor, CursorPlace};
-use super::snapshot::{CursorRecord, key, name_of, prefix};
+use super::snapshot::{CursorEntry, CursorRecord, key, name_of, prefix};
 use super::state::CursorState;
 use super::store::{CursorStore, Image, StoreError};
 use crate::broker::managed_ledger::{ManagedLedgerError, lock};
 use crate::domain::{EntryId, LedgerId, ReadError};
-use crate::ledger::{LedgerReadError, RecoveryError};
+use crate::ledger::{LedgerReadError, LedgerReader, RecoveryError};
 use crate::metadata::Versioned;
 use crate::reached;
 
@@ -18,8 +18,6 @@ use crate::reached;
 const PAGE: usize = 200;
 /// Claims lost in a row before the topic's opening fails.
 const CLAIMS_MAX: u32 = 5;
-/// Ranges kept in the claimed record.
-const RECORD_RANGES_MAX: usize = 1000;
 
 /// A cursor as it was found.
 pub(super) struct Recovered {
@@ -92,12 +90,11 @@ async fn claim(
             "the cursor pointed beyond the log's end: acknowledged entries were lost"
         );
     }
-    let (short, whole) = state.snapshot(RECORD_RANGES_MAX);
     let mut store = CursorStore::default();
     store.version = Some(found.version);
     store.ledger = ledger;
-    let image =
-        Image { full: short.clone(), short, short_is_whole: whole, properties: properties.clone() };
+    let image = Image::new(&state, &properties);
+    let (_, whole) = image.for_record();
     // A state too large for the record stays in its (now closed) ledger until the next write.
     let named = if whole { None } else { ledger };
     match store.write_record(place, name, named, &image).await {
@@ -107,7 +104,7 @@ async fn claim(
     }
 }
 
-/// The last entry of a cursor's ledger; `None` if there certainly is no readable one.
+/// The state at the end of a cursor's ledger; `None` if there certainly is no readable one.
 async fn last_state(
     place: &CursorPlace,
     name: &str,
@@ -133,17 +130,68 @@ async fn last_state(
         Err(error @ LedgerReadError::NoLedger(_)) => return fall_back(error.to_string()),
         Err(error) => return failed(error.to_string()),
     };
-    let run = match reader.read(closed.last_entry, 1, u32::MAX, closed.last_entry).await {
-        Ok(run) => run,
-        Err(LedgerReadError::NoGoodReplica {
-            last: last @ (ReadError::Absent | ReadError::Corrupt(_)),
-            ..
-        }) => return fall_back(last.to_string()),
-        Err(error) => return failed(error.to_string()),
+    let last = match read_entries(&reader, closed.last_entry, closed.last_entry).await {
+        Ok(mut last) => last.pop(),
+        Err(Unread::Lost(reason)) => return fall_back(reason),
+        Err(Unread::Failed(reason)) => return failed(reason),
     };
-    match run.first().map(|entry| CursorRecord::decode(&entry.payload)) {
-        Some(Ok(record)) => Ok(Some(record)),
-        Some(Err(error)) => fall_back(error),
-        None => failed("the last entry is missing".to_owned()),
+    let back = match last {
+        Some(CursorEntry::Whole(record)) => return Ok(Some(record)),
+        Some(CursorEntry::Change(change)) => i64::from(change.back),
+        None => return failed("the last entry is missing".to_owned()),
+    };
+    reached!("cursor: recovered from a state and changes");
+    let first = EntryId(closed.last_entry.0 - back);
+    let entries = match read_entries(&reader, first, closed.last_entry).await {
+        Ok(entries) => entries,
+        Err(Unread::Lost(reason)) => return fall_back(reason),
+        Err(Unread::Failed(reason)) => return failed(reason),
+    };
+    let mut entries = entries.into_iter();
+    let Some(CursorEntry::Whole(mut record)) = entries.next() else {
+        return fall_back("its changes build on no state".to_owned());
+    };
+    for entry in entries {
+        match entry {
+            CursorEntry::Whole(later) => record = later,
+            CursorEntry::Change(later) => record.snapshot.extend(later.change),
+        }
     }
+    Ok(Some(record))
+}
+
+/// Why entries of a cursor's ledger were not read.
+enum Unread {
+    /// They certainly cannot be.
+    Lost(String),
+    /// Not now.
+    Failed(String),
+}
+
+async fn read_entries(
+    reader: &LedgerReader,
+    first: EntryId,
+    last: EntryId,
+) -> Result<Vec<CursorEntry>, Unread> {
+    let mut entries = Vec::new();
+    let mut from = first;
+    while from <= last {
+        let count = u32::try_from(last.0 - from.0 + 1).unwrap_or(u32::MAX);
+        let run = match reader.read(from, count, u32::MAX, last).await {
+            Ok(run) => run,
+            Err(LedgerReadError::NoGoodReplica {
+                last: last @ (ReadError::Absent | ReadError::Corrupt(_)),
+                ..
+            }) => return Err(Unread::Lost(last.to_string())),
+            Err(error) => return Err(Unread::Failed(error.to_string())),
+        };
+        for entry in &run {
+            entries.push(CursorEntry::decode(&entry.payload).map_err(Unread::Lost)?);
+            from = entry.entry.next();
+        }
+        if run.is_empty() {
+            return Err(Unread::Failed(format!("entry {from} is missing")));
+        }
+    }
+    Ok(entries)
 }

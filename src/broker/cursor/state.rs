@@ -1,6 +1,6 @@
 //! What of a topic one cursor has acknowledged. Pure: told of acknowledgements, asked about entries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use roaring::RoaringBitmap;
 
@@ -30,6 +30,29 @@ pub struct CursorState {
     acknowledged_count: u64,
     /// Batches acknowledged in part: bit set = not yet.
     partial: BTreeMap<Position, Vec<u64>>,
+    recent: Recent,
+}
+
+/// What came to a state since it was last asked; nothing of it lies at or below mark-delete.
+#[derive(Clone, Debug, Default)]
+struct Recent {
+    acknowledged: BTreeMap<LedgerId, RoaringBitmap>,
+    partial: BTreeSet<Position>,
+    is_reset: bool,
+}
+
+/// Leaves what is beyond a position.
+fn cut(acknowledged: &mut BTreeMap<LedgerId, RoaringBitmap>, position: Position) {
+    let mut kept = acknowledged.split_off(&position.ledger);
+    if let Some(bitmap) = kept.get_mut(&position.ledger) {
+        if let Ok(entry) = u32::try_from(position.entry.0) {
+            bitmap.remove_range(..=entry);
+        }
+        if bitmap.is_empty() {
+            kept.remove(&position.ledger);
+        }
+    }
+    *acknowledged = kept;
 }
 
 impl CursorState {
@@ -40,6 +63,7 @@ impl CursorState {
             acknowledged: BTreeMap::new(),
             acknowledged_count: 0,
             partial: BTreeMap::new(),
+            recent: Recent::default(),
         }
     }
 
@@ -80,11 +104,13 @@ impl CursorState {
             };
             if !merged.is_empty() {
                 self.partial.insert(position, merged);
+                self.recent.partial.insert(position);
                 return true;
             }
         }
         self.partial.remove(&position);
         self.acknowledged.entry(position.ledger).or_default().insert(entry);
+        self.recent.acknowledged.entry(position.ledger).or_default().insert(entry);
         self.acknowledged_count += 1;
         true
     }
@@ -110,18 +136,11 @@ impl CursorState {
         if mutant!("B7") {
             return;
         }
-        self.partial =
-            self.partial.split_off(&Position::new(position.ledger, position.entry.next()));
-        let mut kept = self.acknowledged.split_off(&position.ledger);
-        if let Some(bitmap) = kept.get_mut(&position.ledger) {
-            if let Ok(entry) = u32::try_from(position.entry.0) {
-                bitmap.remove_range(..=entry);
-            }
-            if bitmap.is_empty() {
-                kept.remove(&position.ledger);
-            }
-        }
-        self.acknowledged = kept;
+        let beyond = Position::new(position.ledger, position.entry.next());
+        self.partial = self.partial.split_off(&beyond);
+        self.recent.partial = self.recent.partial.split_off(&beyond);
+        cut(&mut self.acknowledged, position);
+        cut(&mut self.recent.acknowledged, position);
         self.acknowledged_count = self.acknowledged.values().map(RoaringBitmap::len).sum();
     }
 
@@ -147,6 +166,7 @@ impl CursorState {
         let asked = next;
         let next = next.clamp(chain.first_position().min(end), end);
         *self = Self::new(chain.previous_position(next));
+        self.recent.is_reset = true;
         if let Some(ack_set) = ack_set
             && next == asked
         {
@@ -185,34 +205,51 @@ impl CursorState {
         let mut ranges = Vec::new();
         let mut complete = true;
         'all: for (ledger, bitmap) in &self.acknowledged {
-            let mut open: Option<(u32, u32)> = None;
-            for entry in bitmap {
-                match &mut open {
-                    Some((_, last)) if *last + 1 == entry => *last = entry,
-                    _ => {
-                        if let Some((first, last)) = open.replace((entry, entry)) {
-                            ranges.push((*ledger, first, last));
-                        }
-                        if ranges.len() >= max {
-                            complete = false;
-                            break 'all;
-                        }
-                    }
+            let mut runs = bitmap.iter();
+            while let Some(run) = runs.next_range() {
+                if ranges.len() >= max {
+                    complete = false;
+                    break 'all;
                 }
-            }
-            if let Some((first, last)) = open {
-                ranges.push((*ledger, first, last));
+                ranges.push((*ledger, *run.start(), *run.end()));
             }
         }
         complete &= self.partial.len() <= max;
         let partial = self.partial.iter().take(max).map(|(at, set)| (*at, set.clone())).collect();
-        let mark_delete = match self.acknowledged.last_key_value() {
+        (CursorSnapshot { mark_delete: self.stored_mark_delete(), ranges, partial }, complete)
+    }
+
+    fn stored_mark_delete(&self) -> Position {
+        match self.acknowledged.last_key_value() {
             Some((ledger, bitmap)) if mutant!("B22") => {
                 Position::new(*ledger, EntryId(bitmap.max().map_or(0, i64::from)))
             }
             _ => self.mark_delete,
-        };
-        (CursorSnapshot { mark_delete, ranges, partial }, complete)
+        }
+    }
+
+    /// Entries acknowledged beyond mark-delete and batches acknowledged in part: how much there is to store.
+    pub fn beyond_mark_delete(&self) -> u64 {
+        self.acknowledged_count + self.partial.len() as u64
+    }
+
+    /// What came to this state since the last call, or `None` if something also went from it (a reset): then
+    /// only the whole state says it.
+    pub fn take_change(&mut self) -> Option<CursorSnapshot> {
+        let recent = std::mem::take(&mut self.recent);
+        if recent.is_reset {
+            return None;
+        }
+        let mut ranges = Vec::new();
+        for (ledger, bitmap) in &recent.acknowledged {
+            let mut runs = bitmap.iter();
+            while let Some(run) = runs.next_range() {
+                ranges.push((*ledger, *run.start(), *run.end()));
+            }
+        }
+        let now = |at: &Position| Some((*at, self.partial.get(at)?.clone()));
+        let partial = recent.partial.iter().filter_map(now).collect();
+        Some(CursorSnapshot { mark_delete: self.stored_mark_delete(), ranges, partial })
     }
 
     /// The state from what was stored, clamped to the log as it is: what is acknowledged never grows by

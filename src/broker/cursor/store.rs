@@ -1,4 +1,4 @@
-//! Where a cursor's state is stored: a record in metadata that names a ledger, whose last entry is the
+//! Where a cursor's state is stored: a record in metadata that names a ledger, whose last entries are the
 //! state. To move to a new ledger: create it, write the whole state, compare-and-set the record, delete
 //! the old one; never in another order.
 
@@ -8,7 +8,8 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::handle::CursorPlace;
-use super::snapshot::{CursorRecord, CursorSnapshot, key};
+use super::snapshot::{CHANGES_MAX, CursorEntry, CursorRecord, CursorSnapshot, key};
+use super::state::CursorState;
 use crate::broker::managed_ledger::compare_and_set::{CasError, compare_and_set};
 use crate::broker::managed_ledger::lock;
 use crate::domain::{EntryId, LedgerId};
@@ -60,30 +61,64 @@ impl News {
     }
 }
 
+/// Up to so many entries and batches beyond mark-delete a state is always written whole.
+const SMALL: u64 = 16;
+/// Ranges (and partial batches) stored in an entry of the cursor's ledger, and in its record. More are
+/// delivered again after a restart.
+const RANGES_MAX: usize = 10_000;
+const RECORD_RANGES_MAX: usize = 1000;
+
 struct Open {
     writer: LedgerWriter,
     news: Arc<News>,
     entries: u64,
+    /// The last whole state in it is all there was: changes may build on it.
+    is_complete: bool,
+    /// Changes since then.
+    changes: u32,
 }
 
 impl Open {
-    async fn write(&mut self, state: Bytes) -> Result<(), StoreError> {
+    async fn write(&mut self, encoded: Bytes) -> Result<(), StoreError> {
         let entry = self
             .writer
-            .append(vec![state])
+            .append(vec![encoded])
             .map_err(|error| StoreError::Failed(error.to_string()))?;
         self.entries += 1;
         self.news.wait_for(entry).await
     }
+
+    async fn write_whole(&mut self, image: &Image) -> Result<(), StoreError> {
+        let record = CursorRecord::new(None, image.full.clone(), image.properties.clone(), 0);
+        self.write(record.encode()).await?;
+        (self.is_complete, self.changes) = (image.is_complete, 0);
+        Ok(())
+    }
 }
 
-/// A state to store: whole, and cut to what a record may hold.
+/// A state to store.
 pub(super) struct Image {
-    pub(super) full: CursorSnapshot,
-    pub(super) short: CursorSnapshot,
-    /// `short` is everything.
-    pub(super) short_is_whole: bool,
+    full: CursorSnapshot,
+    /// `full` is everything.
+    is_complete: bool,
     pub(super) properties: Vec<(String, String)>,
+}
+
+impl Image {
+    /// Of a state and its properties.
+    pub(super) fn new(state: &CursorState, properties: &[(String, String)]) -> Self {
+        let (full, is_complete) = state.snapshot(RANGES_MAX);
+        Self { full, is_complete, properties: properties.to_vec() }
+    }
+
+    /// What a record holds of the state, and whether that is all of it.
+    pub(super) fn for_record(&self) -> (CursorSnapshot, bool) {
+        let mut short = self.full.clone();
+        short.ranges.truncate(RECORD_RANGES_MAX);
+        short.partial.truncate(RECORD_RANGES_MAX);
+        let is_whole = self.is_complete && short == self.full;
+        (short, is_whole)
+    }
 }
 
 /// The store of one cursor; used by one task at a time.
@@ -99,23 +134,43 @@ pub(super) struct CursorStore {
 }
 
 impl CursorStore {
-    /// Makes the state durable.
+    /// True if the next write may be of a change alone, of a state with this much beyond mark-delete.
+    pub(super) fn takes_change(&self, place: &CursorPlace, beyond_mark_delete: u64) -> bool {
+        beyond_mark_delete > SMALL
+            && self.open.as_ref().is_some_and(|open| {
+                open.is_complete
+                    && open.changes < CHANGES_MAX
+                    && open.entries < place.config.cursor_ledger_entries_max
+            })
+    }
+
+    /// Makes what came since the last write durable. After an error the whole state must be written.
+    pub(super) async fn write_change(&mut self, change: CursorSnapshot) -> Result<(), StoreError> {
+        let Some(mut open) = self.open.take() else {
+            return Err(StoreError::Failed("no open ledger".to_owned()));
+        };
+        reached!("cursor: only a change written");
+        open.changes += 1;
+        open.write(CursorEntry::change(open.changes, change).encode()).await?;
+        self.open = Some(open);
+        Ok(())
+    }
+
+    /// Makes the whole state durable.
     pub(super) async fn write(
         &mut self,
         place: &CursorPlace,
         name: &str,
         image: &Image,
     ) -> Result<(), StoreError> {
-        let entry =
-            CursorRecord::new(None, image.full.clone(), image.properties.clone(), 0).encode();
         let entries_max = place.config.cursor_ledger_entries_max;
         if let Some(open) = &mut self.open
             && open.entries < entries_max
-            && open.write(entry.clone()).await.is_ok()
+            && open.write_whole(image).await.is_ok()
         {
             return Ok(());
         }
-        self.roll(place, name, image, entry).await
+        self.roll(place, name, image).await
     }
 
     async fn roll(
@@ -123,7 +178,6 @@ impl CursorStore {
         place: &CursorPlace,
         name: &str,
         image: &Image,
-        entry: Bytes,
     ) -> Result<(), StoreError> {
         self.open = None;
         let news = Arc::new(News::default());
@@ -135,8 +189,8 @@ impl CursorStore {
             .await
             .map_err(|error| StoreError::Failed(error.to_string()))?;
         let ledger = writer.ledger();
-        let mut open = Open { writer, news, entries: 0 };
-        let mut written = open.write(entry).await;
+        let mut open = Open { writer, news, entries: 0, is_complete: false, changes: 0 };
+        let mut written = open.write_whole(image).await;
         if written.is_ok() {
             written = self.write_record(place, name, Some(ledger), image).await;
         }
@@ -174,9 +228,8 @@ impl CursorStore {
             }
         }
         let nonce = place.runtime.random.next();
-        let record =
-            CursorRecord::new(ledger, image.short.clone(), image.properties.clone(), nonce)
-                .encode();
+        let (snapshot, _) = image.for_record();
+        let record = CursorRecord::new(ledger, snapshot, image.properties.clone(), nonce).encode();
         let expect = self.version.map_or(Expect::Absent, Expect::Version);
         let clock = &place.runtime.clock;
         match compare_and_set(&place.metadata, clock, &key, record.clone(), expect).await {
