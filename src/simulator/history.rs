@@ -148,6 +148,19 @@ impl History {
         }
     }
 
+    /// Records an acknowledgement without receipt; answers its number.
+    pub fn asked_ack(&mut self, ack: AckRecord) -> usize {
+        self.acks.push(ack);
+        self.acks.len() - 1
+    }
+
+    /// Records when the receipt of an acknowledgement came.
+    pub fn told_ack(&mut self, ack: usize, at: u64) {
+        if let Some(record) = self.acks.get_mut(ack) {
+            record.receipt_at = Some(at);
+        }
+    }
+
     /// A message of the final log that a subscription has not got yet, in words; `None` if there is none.
     pub fn undelivered(&mut self) -> Option<String> {
         for delivery in self.deliveries.iter().skip(self.deliveries_seen) {
@@ -180,21 +193,41 @@ impl History {
     }
 }
 
+/// Bytes of a body before the filler.
+const HEAD_BYTES: usize = 16;
+/// The filler repeats after as many.
+const FILLER_BYTES: usize = 256;
+
+/// What the byte at each place of a body is, but for the head.
+fn filler(number: MessageNumber) -> [u8; FILLER_BYTES] {
+    std::array::from_fn(|at| (number.0 as u8).wrapping_add(at as u8))
+}
+
 /// The body of a message: its number and filler that depends on it, so that mixed-up bytes show.
 pub fn encode_body(number: MessageNumber, length: usize) -> Vec<u8> {
-    let mut body = Vec::with_capacity(length.max(16));
-    body.extend_from_slice(&number.0.to_be_bytes());
-    body.extend_from_slice(&crate::runtime::mix(number.0).to_be_bytes());
+    let length = length.max(HEAD_BYTES);
+    let filler = filler(number);
+    let mut body = Vec::with_capacity(length.next_multiple_of(FILLER_BYTES));
     while body.len() < length {
-        body.push((number.0 as u8).wrapping_add(body.len() as u8));
+        body.extend_from_slice(&filler);
     }
+    body.truncate(length);
+    body[..8].copy_from_slice(&number.0.to_be_bytes());
+    body[8..HEAD_BYTES].copy_from_slice(&crate::runtime::mix(number.0).to_be_bytes());
     body
 }
 
 /// The number in a message's body, `None` if any byte is not as [`encode_body`] made it.
 pub fn decode_body(body: &[u8]) -> Option<MessageNumber> {
-    let number = MessageNumber(u64::from_be_bytes(body.get(..8)?.try_into().ok()?));
-    (encode_body(number, body.len()) == body).then_some(number)
+    let head = body.get(..HEAD_BYTES)?;
+    let number = MessageNumber(u64::from_be_bytes(head[..8].try_into().ok()?));
+    let filler = filler(number);
+    let mut parts = body.chunks(FILLER_BYTES);
+    let first = parts.next()?;
+    let is_good = head[8..] == crate::runtime::mix(number.0).to_be_bytes()
+        && first[HEAD_BYTES..] == filler[HEAD_BYTES..first.len()]
+        && parts.all(|part| part == &filler[..part.len()]);
+    is_good.then_some(number)
 }
 
 #[cfg(test)]
@@ -203,12 +236,14 @@ mod tests {
 
     #[test]
     fn a_changed_byte_is_no_message_of_ours() {
-        let body = encode_body(MessageNumber(77), 100);
-        assert_eq!(decode_body(&body), Some(MessageNumber(77)));
-        for at in 0..body.len() {
-            let mut changed = body.clone();
-            changed[at] ^= 1;
-            assert_eq!(decode_body(&changed), None, "byte {at}");
+        for length in [16, 100, 256, 700] {
+            let body = encode_body(MessageNumber(77), length);
+            assert_eq!((decode_body(&body), body.len()), (Some(MessageNumber(77)), length));
+            for at in 0..body.len() {
+                let mut changed = body.clone();
+                changed[at] ^= 1;
+                assert_eq!(decode_body(&changed), None, "byte {at} of {length}");
+            }
         }
     }
 }

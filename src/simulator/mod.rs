@@ -37,8 +37,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(1200);
 /// Events kept for a trace.
 const TRACE_CAPACITY: usize = 1 << 20;
 
-/// Runs one seed in this process and says what was found. `real_ms` is left 0 for the caller, who may
-/// look at a real clock.
+/// Runs one seed in this process and says what was found. `real_ms` and `cpu_ms` are left 0 for the caller,
+/// who may look at real clocks.
 pub fn run(seed: u64, topology: Topology, trace: bool) -> (Report, RunReport<()>) {
     let plan = Arc::new(Plan::draw(seed, topology));
     let history = SharedHistory::default();
@@ -125,6 +125,7 @@ fn judge(
         recovered_after_ms: recovered,
         virtual_ms: ended.virtual_time.as_millis() as u64,
         real_ms: 0,
+        cpu_ms: 0,
         events: ended.event_count,
         hash: format!("{:016x}", ended.event_hash),
     }

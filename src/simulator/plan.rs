@@ -120,14 +120,19 @@ pub struct Plan {
     pub topics: u32,
     /// Producers of each topic.
     pub producers: u32,
-    /// Mean pause between two publishes of a producer.
+    /// Mean time between two publishes of a producer, over bursts and pauses.
     pub publish_interval: Duration,
+    /// Messages a producer sends one after the other before it pauses: work comes in heaps, as it does in life,
+    /// and windows fill without the whole run being busy.
+    pub publish_burst: u32,
     /// Sends a producer keeps in flight.
     pub producer_window: u32,
     /// Body bytes: from … to.
     pub body_bytes: (u64, u64),
     /// Consumers of the Shared subscription of each topic.
     pub shared_consumers: u32,
+    /// Acknowledgements a consumer has under way.
+    pub ack_window: u32,
     /// A ledger is rolled over at this many entries.
     pub ledger_entries_max: u64,
     /// Each half of a bookie's write cache, bytes: small ones make checkpoints frequent.
@@ -191,18 +196,20 @@ impl Plan {
             topology,
             faults,
             fault_interval: Duration::from_millis(
-                draw.pick("fault interval", &[700, 1500, 3000, 6000]),
+                draw.pick("fault interval", &[400, 900, 1800, 3600]),
             ),
-            safety_phase: Duration::from_secs(draw.between("safety phase", 15, 40)),
+            safety_phase: Duration::from_secs(draw.between("safety phase", 10, 25)),
             liveness_limit: Duration::from_secs(240),
             topics: draw.between("topics", 1, 2) as u32,
             producers: draw.between("producers", 1, 2) as u32,
             publish_interval: Duration::from_millis(
-                draw.pick("publish interval", &[3, 10, 30, 100]),
+                draw.pick("publish interval", &[10, 30, 60, 120]),
             ),
+            publish_burst: draw.pick("publish burst", &[1, 3, 10, 30]),
             producer_window: draw.pick("window", &[1, 4, 32]),
             body_bytes: draw.pick("body", &[(16, 64), (16, 1024), (512, 8192)]),
             shared_consumers: draw.between("shared consumers", 1, 3) as u32,
+            ack_window: draw.pick("ack window", &[2, 8, 32]),
             ledger_entries_max: draw.pick("ledger entries", &[10, 50, 300, 100_000]),
             write_cache_bytes: draw.pick("write cache", &[16 * 1024, 128 * 1024, 4 * 1024 * 1024]),
             journal_file_bytes: draw.pick("journal file", &[128 * 1024, 1024 * 1024]),

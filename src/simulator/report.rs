@@ -38,6 +38,9 @@ pub struct Report {
     pub virtual_ms: u64,
     /// Real milliseconds of the run.
     pub real_ms: u64,
+    /// Milliseconds of one core's work.
+    #[serde(default)]
+    pub cpu_ms: u64,
     /// Events of the run.
     pub events: u64,
     /// Rolling hash over all of them, hexadecimal.
@@ -61,6 +64,7 @@ impl Report {
             recovered_after_ms: None,
             virtual_ms: 0,
             real_ms: 0,
+            cpu_ms: 0,
             events: 0,
             hash: String::new(),
         }

@@ -280,7 +280,7 @@ impl Run {
             if self.history.lock().undelivered().is_none() {
                 return Ok(());
             }
-            self.supervise(Duration::from_millis(500)).await;
+            self.supervise(Duration::from_millis(100)).await;
         }
         let missing = self.history.lock().undelivered();
         Err(missing.unwrap_or_default())

@@ -53,9 +53,10 @@ pub(super) fn print_summary(reports: &[Report], topology: Topology) {
     let mut compared: BTreeMap<&str, u64> = BTreeMap::new();
     let mut faults: BTreeMap<&str, u64> = BTreeMap::new();
     let mut marks: BTreeMap<&str, u64> = BTreeMap::new();
-    let (mut virtual_ms, mut real_ms, mut events, mut failed) = (0, 0, 0, 0);
+    let (mut virtual_ms, mut cpu_ms, mut events, mut failed) = (0, 0, 0, 0);
     let mut publishes = [0; 3];
     let (mut writable, mut recovered) = (Vec::new(), Vec::new());
+    let (mut lengths, mut works) = (Vec::new(), Vec::new());
     for report in reports {
         report.compared.iter().for_each(|(name, n)| *compared.entry(name).or_default() += n);
         report.faults.iter().for_each(|(name, n)| *faults.entry(name).or_default() += n);
@@ -64,7 +65,9 @@ pub(super) fn print_summary(reports: &[Report], topology: Topology) {
         writable.extend(report.writable_after_ms.map(|after| (after, report.seed)));
         recovered.extend(report.recovered_after_ms.map(|after| (after, report.seed)));
         virtual_ms += report.virtual_ms;
-        real_ms += report.real_ms;
+        cpu_ms += report.cpu_ms;
+        lengths.push((report.virtual_ms, report.seed));
+        works.push((report.cpu_ms, report.seed));
         events += report.events;
         failed += u64::from(!report.violations.is_empty());
     }
@@ -75,10 +78,12 @@ pub(super) fn print_summary(reports: &[Report], topology: Topology) {
     println!("faults: {faults:?}");
     print_spread("writable after the heal", writable);
     print_spread("recovered after the heal", recovered);
+    print_spread("virtual time of a seed", lengths);
+    print_spread("processor time of a seed", works);
     println!("marks reached: {marks:?}");
     println!(
         "{} virtual seconds, {:.0} per core-second, {events} events",
         virtual_ms / 1000,
-        virtual_ms as f64 / (real_ms.max(1)) as f64
+        virtual_ms as f64 / (cpu_ms.max(1)) as f64
     );
 }

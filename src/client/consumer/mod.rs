@@ -282,36 +282,28 @@ impl Consumer {
 
     /// Acknowledges messages and waits until that is durable.
     pub async fn acknowledge(&self, ids: &[MessageId]) -> Result<(), ClientError> {
+        self.acknowledgement(ids).await
+    }
+
+    /// The same apart from the consumer, which can go on receiving: sent when it is first polled.
+    pub fn acknowledgement(
+        &self,
+        ids: &[MessageId],
+    ) -> impl Future<Output = Result<(), ClientError>> + Send + use<> {
         let command = self.ack_command(AckType::Individual, ids);
-        self.ask_ack(command).await
+        ask_ack(Arc::clone(&self.connection), command)
     }
 
     /// Acknowledges everything up to a message, inclusive, and waits until that is durable.
     pub async fn acknowledge_cumulative(&self, id: MessageId) -> Result<(), ClientError> {
         let command = self.ack_command(AckType::Cumulative, &[id]);
-        self.ask_ack(command).await
+        ask_ack(Arc::clone(&self.connection), command).await
     }
 
     /// Acknowledges messages without waiting; may be lost, then they come again.
     pub fn acknowledge_later(&self, ids: &[MessageId]) {
         let command = self.ack_command(AckType::Individual, ids);
         self.connection.push_command(&Command::Ack(command));
-    }
-
-    async fn ask_ack(&self, command: proto::CommandAck) -> Result<(), ClientError> {
-        let answer = self
-            .connection
-            .request("an acknowledgement", |request_id| {
-                Command::Ack(proto::CommandAck { request_id: Some(request_id), ..command })
-            })
-            .await?;
-        match answer {
-            Command::AckResponse(answer) => match answer.error {
-                Some(error) => Err(refused(error, answer.message.unwrap_or_default())),
-                None => Ok(()),
-            },
-            other => Err(unexpected(&other)),
-        }
     }
 
     fn ack_command(&self, ack_type: AckType, ids: &[MessageId]) -> proto::CommandAck {
@@ -481,5 +473,23 @@ impl Consumer {
                 })
             })
             .await;
+    }
+}
+
+async fn ask_ack(
+    connection: Arc<Connection>,
+    command: proto::CommandAck,
+) -> Result<(), ClientError> {
+    let answer = connection
+        .request("an acknowledgement", |request_id| {
+            Command::Ack(proto::CommandAck { request_id: Some(request_id), ..command })
+        })
+        .await?;
+    match answer {
+        Command::AckResponse(answer) => match answer.error {
+            Some(error) => Err(refused(error, answer.message.unwrap_or_default())),
+            None => Ok(()),
+        },
+        other => Err(unexpected(&other)),
     }
 }

@@ -198,7 +198,10 @@ impl ClockSource for SimClock {
                     clock.next_sleeper += 1;
                     (deadline.0, clock.next_sleeper)
                 });
-                clock.sleepers.insert(key, Some(context.waker().clone()));
+                let known = clock.sleepers.entry(key).or_default();
+                if known.as_ref().is_none_or(|waker| !waker.will_wake(context.waker())) {
+                    *known = Some(context.waker().clone());
+                }
                 clock.plan(now)
             };
             if let Some(at) = plan {

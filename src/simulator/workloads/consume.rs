@@ -1,7 +1,10 @@
-//! A consumer that writes down what it gets, acknowledges most of it with receipts, sometimes asks for
-//! redelivery, sometimes leaves and comes back.
+//! A consumer that writes down what it gets, acknowledges most of it with receipts (a window of them under
+//! way, as a real client has), sometimes asks for redelivery, sometimes leaves and comes back.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::Semaphore;
 
 use super::WorkloadContext;
 use super::session::{SessionError, WorkloadClient};
@@ -50,6 +53,8 @@ async fn consume_session(
         client.consumer(&role.topic, role.subscription, role.subscription_type).await?;
     // Some sessions leave early, so that what they hold must go to others.
     let deliveries_max = if random.chance(0.3) { 1 + random.below(50) } else { u64::MAX };
+    let window = context.plan.ack_window;
+    let receipts = Arc::new(Semaphore::new(window as usize));
     let mut delivered = 0;
     while !context.stop.is_triggered() && delivered < deliveries_max {
         let Some(received) = consumer.receive(IDLE_LIMIT).await? else {
@@ -73,24 +78,31 @@ async fn consume_session(
                 consumer.acknowledge_cumulative(&received).await?;
             }
             _ => {
-                let ack = {
-                    let mut history = context.history.lock();
-                    history.acks.push(AckRecord {
-                        topic: role.topic.clone(),
-                        subscription: role.subscription.to_owned(),
-                        position: received.place,
-                        receipt_at: None,
-                    });
-                    history.acks.len() - 1
-                };
-                consumer.acknowledge(&received).await?;
-                let at = context.stamp();
-                if let Some(record) = context.history.lock().acks.get_mut(ack) {
-                    record.receipt_at = Some(at);
-                }
+                let Ok(room) = Arc::clone(&receipts).acquire_owned().await else { break };
+                let receipt = consumer.acknowledge(&received);
+                let ack = context.history.lock().asked_ack(AckRecord {
+                    topic: role.topic.clone(),
+                    subscription: role.subscription.to_owned(),
+                    position: received.place,
+                    receipt_at: None,
+                });
+                let (context, receipts) = (context.clone(), Arc::clone(&receipts));
+                context.runtime.tasks.clone().spawn("await receipt", async move {
+                    match receipt.await {
+                        Ok(()) => {
+                            let at = context.stamp();
+                            context.history.lock().told_ack(ack, at);
+                        }
+                        // Ends the session.
+                        Err(_) => receipts.close(),
+                    }
+                    drop(room);
+                });
             }
         }
     }
+    // An error: some receipt never comes, and the session is over anyway.
+    let _ = receipts.acquire_many(window).await;
     consumer.close().await;
     Ok(())
 }

@@ -37,6 +37,8 @@ async fn publish_session(
     let mut in_flight: VecDeque<(MessageNumber, _)> = VecDeque::new();
     let window = context.plan.producer_window as usize;
     let (low, high) = context.plan.body_bytes;
+    let burst = u64::from(context.plan.publish_burst);
+    let mut sent = 0_u64;
     while !context.stop.is_triggered() {
         let at = context.stamp();
         let number = context.history.lock().sent(topic, identity, at);
@@ -48,8 +50,16 @@ async fn publish_session(
                 settle(context, number, receipt).await?;
             }
         }
-        let pause = context.plan.publish_interval.as_millis() as u64;
-        context.runtime.clock.sleep(Duration::from_millis(random.below(2 * pause + 1))).await;
+        sent += 1;
+        if sent.is_multiple_of(burst) {
+            let pause = burst * context.plan.publish_interval.as_millis() as u64;
+            let pause = Duration::from_millis(random.below(2 * pause + 1));
+            tokio::select! {
+                biased;
+                () = context.stop.triggered() => {}
+                () = context.runtime.clock.sleep(pause) => {}
+            }
+        }
     }
     while let Some((number, receipt)) = in_flight.pop_front() {
         settle(context, number, receipt).await?;

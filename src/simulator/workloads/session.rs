@@ -162,9 +162,13 @@ impl WorkloadConsumer {
         Ok(message.map(|message| Received { place: place_of(message.id), message }))
     }
 
-    /// Acknowledges and waits for the receipt.
-    pub async fn acknowledge(&self, received: &Received) -> Result<(), SessionError> {
-        Ok(self.0.acknowledge(&[received.message.id]).await?)
+    /// Acknowledges, and ends with the receipt, while the consumer goes on.
+    pub fn acknowledge(
+        &self,
+        received: &Received,
+    ) -> impl Future<Output = Result<(), SessionError>> + Send + use<> {
+        let receipt = self.0.acknowledgement(&[received.message.id]);
+        async move { Ok(receipt.await?) }
     }
 
     /// Acknowledges everything up to here and waits for the receipt.
