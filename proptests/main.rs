@@ -18,6 +18,8 @@ mod managed_ledger_model;
 mod metadata_store_model;
 mod network_conformance;
 mod node_place;
+#[cfg(feature = "mutants")]
+mod planted_bugs;
 mod pulsar_codec;
 mod recovery_model;
 mod remote_bookie_in_simulation;

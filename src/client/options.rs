@@ -97,6 +97,8 @@ pub struct ConsumerOptions {
     pub receiver_queue: u32,
     /// Its name.
     pub name: String,
+    /// Facts kept with a durable subscription, set when it is created.
+    pub subscription_properties: Vec<(String, String)>,
     /// Lower is served first.
     pub priority_level: i32,
     /// Connect and subscribe again when the connection or the consumer is lost.
@@ -111,6 +113,7 @@ impl Default for ConsumerOptions {
             durable: true,
             receiver_queue: 1000,
             name: String::new(),
+            subscription_properties: Vec::new(),
             priority_level: 0,
             reconnect: true,
         }

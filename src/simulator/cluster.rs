@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::plan::{BOOKIES, Plan, Topology};
+use super::plan::{Plan, Topology};
 use crate::bookie::BookieConfig;
-use crate::ledger::Quorum;
 use crate::node::{Node, NodeConfig, Roles};
 use crate::runtime::Runtime;
 use crate::runtime::sim::{SimNode, World};
@@ -55,16 +54,15 @@ fn locked(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
 impl Cluster {
     /// Creates the machines; nothing runs yet.
     pub fn create(world: &World, plan: &Plan) -> Self {
-        let shapes: Vec<(String, Roles)> = match plan.topology {
-            Topology::Standalone => vec![("node-0".to_owned(), Roles::STANDALONE)],
-            Topology::Cluster => [("metadata-0".to_owned(), Roles::METADATA)]
-                .into_iter()
-                .chain((0..BOOKIES).map(|number| (format!("bookie-{number}"), Roles::BOOKIE)))
-                .chain([("broker-0".to_owned(), Roles::BROKER)])
-                .collect(),
+        let shape = plan.shape;
+        let many = |count: usize, kind: &'static str, roles: Roles| {
+            (0..count).map(move |number| (format!("{kind}-{number}"), roles))
         };
-        let nodes = shapes
-            .into_iter()
+        let alone = usize::from(plan.topology == Topology::Standalone);
+        let nodes = many(alone, "node", Roles::STANDALONE)
+            .chain(many(shape.metadata, "metadata", Roles::METADATA))
+            .chain(many(shape.bookies, "bookie", Roles::BOOKIE))
+            .chain(many(shape.brokers, "broker", Roles::BROKER))
             .map(|(name, roles)| ClusterNode {
                 machine: world.create_node(&name, &name),
                 roles,
@@ -151,15 +149,13 @@ async fn live(runtime: Runtime, config: NodeConfig, slot: Arc<Mutex<Slot>>) {
 }
 
 fn configure(host: &str, roles: Roles, plan: &Plan) -> NodeConfig {
-    let quorum = match plan.topology {
-        Topology::Standalone => Quorum::SINGLE,
-        Topology::Cluster => Quorum { ensemble: 3, write: 3, ack: 2 },
-    };
     let data = PathBuf::from("/data");
     let alone = plan.topology == Topology::Standalone;
     let mut config = NodeConfig {
         rpc_listen: (!alone).then(|| format!("{host}:{RPC_PORT}")),
-        metadata_addresses: vec![format!("metadata-0:{RPC_PORT}")],
+        metadata_addresses: (0..plan.shape.metadata)
+            .map(|number| format!("metadata-{number}:{RPC_PORT}"))
+            .collect(),
         pulsar_listen: format!("{host}:{PULSAR_PORT}"),
         http_listen: format!("{host}:{HTTP_PORT}"),
         message_bytes_max: MESSAGE_BYTES_MAX,
@@ -175,11 +171,12 @@ fn configure(host: &str, roles: Roles, plan: &Plan) -> NodeConfig {
             scrub_bytes_per_second: 64 * 1024,
             ..BookieConfig::below(&data)
         },
-        ..NodeConfig::new(data, roles, quorum)
+        ..NodeConfig::new(data, roles, plan.shape.quorum)
     };
     config.broker.ledger_entries_max = plan.ledger_entries_max;
     config.broker.cursor_ledger_entries_max = plan.cursor_ledger_entries_max;
     config.broker.trim_interval = Duration::from_secs(3);
     config.broker.tail_cache_bytes = plan.tail_cache_bytes;
+    config.broker.topic_pending_max = plan.topic_pending_max;
     config
 }

@@ -82,6 +82,26 @@ pub struct AckRecord {
     pub receipt_at: Option<u64>,
 }
 
+/// A session of a subscription that only acknowledges cumulatively: what it gets has no gaps.
+#[derive(Clone, Debug)]
+pub struct RewindRecord {
+    /// The topic.
+    pub topic: String,
+    /// The session.
+    pub session: u32,
+    /// Where the seek just before it went, if there was one and it was answered.
+    pub sought: Option<Rewind>,
+}
+
+/// Where a seek went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rewind {
+    /// To the first message kept.
+    Earliest,
+    /// To this entry.
+    To(Position),
+}
+
 /// The history of one run.
 #[derive(Debug, Default)]
 pub struct History {
@@ -91,6 +111,16 @@ pub struct History {
     pub deliveries: Vec<DeliveryRecord>,
     /// Acknowledgements in order of sending.
     pub acks: Vec<AckRecord>,
+    /// Sessions without gaps, in order.
+    pub rewinds: Vec<RewindRecord>,
+    /// Topics whose consumed ledgers are deleted: their final log has lost its beginning.
+    pub trimmed: BTreeSet<String>,
+    /// What the broker did against the protocol, in words.
+    pub protocol_violations: Vec<String>,
+    /// Subscriptions whose properties were looked at, and those that had lost them.
+    pub properties_seen: u64,
+    /// Subscriptions that had lost their properties.
+    pub properties_lost: Vec<String>,
     /// Per topic, the whole log as the final reader saw it.
     pub final_log: BTreeMap<String, Vec<(Place, Option<MessageNumber>)>>,
     /// Places by topic and subscription, of the deliveries seen so far.

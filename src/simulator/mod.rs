@@ -5,6 +5,7 @@
 pub mod checkers;
 /// The nodes of a run.
 pub mod cluster;
+mod draw;
 /// What clients did and were told.
 pub mod history;
 /// Every planted bug.
@@ -16,6 +17,8 @@ pub mod plan;
 /// What one run found.
 pub mod report;
 mod run;
+/// How many nodes of which role.
+pub mod shape;
 /// What clients do.
 pub mod workloads;
 

@@ -1,4 +1,4 @@
-//! Every planted bug: its name in the code (`mutant!("…")`), what it is, and the topology it shows on.
+//! Every planted bug: its name in the code (`mutant!("…")`), what it is, and what catches it.
 //! `tidy` holds this list against the sources.
 
 use super::plan::Topology;
@@ -10,11 +10,24 @@ pub struct Mutant {
     pub name: &'static str,
     /// What it does wrong.
     pub what: &'static str,
-    /// The topology it is hunted on.
-    pub topology: Topology,
-    /// After how many seeds it was caught when the table in `docs/internals/mutants.md` was made; 0: not
-    /// caught yet. A test run hunts those that were.
-    pub caught_after: u64,
+    /// What has to catch it.
+    pub hunt: Hunt,
+}
+
+/// What has to catch a planted bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hunt {
+    /// A campaign of simulated runs.
+    Simulator {
+        /// The topology it is hunted on.
+        topology: Topology,
+        /// After how many seeds it was caught when the table in `docs/internals/mutants.md` was made; 0:
+        /// not caught yet. A test run hunts those that were.
+        caught_after: u64,
+    },
+    /// A property test, named as in the test binary `proptests`: what breaks cannot come about in a run, or
+    /// far too rarely.
+    Property(&'static str),
 }
 
 const fn on(
@@ -23,7 +36,7 @@ const fn on(
     caught_after: u64,
     what: &'static str,
 ) -> Mutant {
-    Mutant { name, what, topology, caught_after }
+    Mutant { name, what, hunt: Hunt::Simulator { topology, caught_after } }
 }
 
 use Topology::{Cluster, Standalone};

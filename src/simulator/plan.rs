@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::draw::Draw;
+use super::shape::Shape;
 use crate::runtime::mix;
 use crate::runtime::sim::World;
 
-/// Bookies of [`Topology::Cluster`].
-pub const BOOKIES: usize = 3;
-
-/// The shape of the cluster.
+/// Which kind of cluster a run has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Topology {
@@ -19,6 +18,8 @@ pub enum Topology {
     Standalone,
     /// One metadata node, three bookies with 3/3/2, one broker.
     Cluster,
+    /// A cluster whose counts of nodes and quorums are drawn from the seed.
+    Swarm,
 }
 
 impl Topology {
@@ -27,6 +28,7 @@ impl Topology {
         match self {
             Self::Standalone => "standalone",
             Self::Cluster => "cluster",
+            Self::Swarm => "swarm",
         }
     }
 }
@@ -106,8 +108,10 @@ impl FaultKind {
 pub struct Plan {
     /// The seed.
     pub seed: u64,
-    /// The shape of the cluster.
+    /// Which kind of cluster.
     pub topology: Topology,
+    /// Its nodes and its replication.
+    pub shape: Shape,
     /// Fault kinds that may happen in this run.
     pub faults: Vec<FaultKind>,
     /// Mean pause between faults.
@@ -145,45 +149,25 @@ pub struct Plan {
     pub cursor_ledger_entries_max: u64,
     /// The broker's tail cache, bytes: small ones make reads go to the bookies.
     pub tail_cache_bytes: usize,
+    /// Ledgers that every subscription has consumed are deleted.
+    pub trims: bool,
+    /// Entries of a topic waiting to be stored; more are refused.
+    pub topic_pending_max: usize,
     /// Producers send batches of this many messages at most (1: no batches).
     pub batch_messages: u32,
-}
-
-/// A pure draw of a plan: the n-th question about a seed has the same answer for ever, whatever is asked
-/// in between, since each question is named.
-struct Draw {
-    seed: u64,
-}
-
-impl Draw {
-    fn value(&self, question: &str) -> u64 {
-        question.bytes().fold(mix(self.seed), |hash, byte| mix(hash ^ u64::from(byte)))
-    }
-
-    /// Uniform in `low..=high`.
-    fn between(&self, question: &str, low: u64, high: u64) -> u64 {
-        low + self.value(question) % (high - low + 1)
-    }
-
-    fn chance(&self, question: &str, percent: u64) -> bool {
-        self.value(question) % 100 < percent
-    }
-
-    fn pick<T: Copy>(&self, question: &str, choices: &[T]) -> T {
-        choices[(self.value(question) % choices.len() as u64) as usize]
-    }
 }
 
 impl Plan {
     /// The number of the one bookie whose bits may rot, if any: with one copy there is nothing to read instead.
     pub fn rot_victim(&self, world: &World) -> Option<usize> {
-        let chosen = (world.random("rot victim", 0) % BOOKIES as u64) as usize;
-        (self.topology == Topology::Cluster).then_some(chosen)
+        let bookies = self.shape.bookies as u64;
+        let chosen = (world.random("rot victim", 0) % bookies.max(1)) as usize;
+        self.shape.spares_a_copy().then_some(chosen)
     }
 
     /// The plan of a seed.
     pub fn draw(seed: u64, topology: Topology) -> Self {
-        let draw = Draw { seed: mix(seed) ^ topology as u64 };
+        let draw = Draw::new(mix(seed) ^ topology as u64);
         // One run in ten is calm: a failure there is the plainest story.
         let calm = draw.chance("calm", 10);
         let faults = FaultKind::ALL
@@ -194,6 +178,7 @@ impl Plan {
         Self {
             seed,
             topology,
+            shape: Shape::draw(&draw, topology),
             faults,
             fault_interval: Duration::from_millis(
                 draw.pick("fault interval", &[400, 900, 1800, 3600]),
@@ -218,6 +203,8 @@ impl Plan {
             ),
             cursor_ledger_entries_max: draw.pick("cursor ledger", &[5, 50, 5_000]),
             tail_cache_bytes: draw.pick("tail cache", &[1, 32 * 1024, 64 * 1024 * 1024]),
+            trims: draw.chance("trims", 50),
+            topic_pending_max: draw.pick("pending", &[8, 1000, 1000]),
             batch_messages: draw.pick("batch", &[1, 1, 5]),
         }
     }

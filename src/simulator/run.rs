@@ -10,10 +10,10 @@ use super::checkers::{Finding, HISTORY_CHECKERS, Violation, replicas_agree};
 use super::cluster::Cluster;
 use super::history::SharedHistory;
 use super::nemesis::Nemesis;
-use super::plan::{BOOKIES, FaultKind, Plan, Topology};
+use super::plan::{FaultKind, Plan, Topology};
 use super::workloads::{
-    ConsumerRole, EXCLUSIVE, SHARED, WorkloadContext, consume, prove_writable, publish,
-    read_whole_log, setup_topic,
+    ConsumerRole, EXCLUSIVE, SHARED, WorkloadContext, consume, damage, property, prove_writable,
+    publish, read_whole_log, rewind, setup_topic,
 };
 use crate::bookie::Bookie;
 use crate::broker::SubscriptionType;
@@ -88,6 +88,9 @@ pub(super) async fn run(world: World, plan: Arc<Plan>, history: SharedHistory) -
     if let Err(detail) = run.set_up().await {
         outcome.fail("P6", "set_up", detail);
         return outcome;
+    }
+    if run.plan.trims {
+        run.history.lock().trimmed = run.topics.iter().cloned().collect();
     }
     run.start_workloads();
     run.storm().await;
@@ -199,6 +202,18 @@ impl Run {
                     ConsumerRole { topic: topic.clone(), subscription, subscription_type, number };
                 self.tasks.push(self.consumer_machine.spawn("consume", consume(context, role)));
             }
+            number += 1;
+            let context = self.context(&self.consumer_machine, &self.stop_consuming);
+            let work = rewind(context, topic.clone(), number);
+            self.tasks.push(self.consumer_machine.spawn("rewind", work));
+            let context = self.context(&self.producer_machine, &self.stop_publishing);
+            self.publishing.fetch_add(1, Ordering::Relaxed);
+            let publishing = Arc::clone(&self.publishing);
+            let work = async move {
+                damage(context, topic, number).await;
+                publishing.fetch_sub(1, Ordering::Relaxed);
+            };
+            self.tasks.push(self.producer_machine.spawn("damage", work));
         }
     }
 
@@ -256,6 +271,10 @@ impl Run {
                 let context = self.context(&self.consumer_machine, &self.stop_consuming);
                 let name = topic.clone();
                 let work = async move {
+                    // Where everything consumed is deleted, there has to be something to read.
+                    if context.plan.trims && !prove_writable(&context, &name).await {
+                        return Err("it takes no message".to_owned());
+                    }
                     read_whole_log(&context, &name).await.map_err(|error| error.to_string())
                 };
                 let limit = until.saturating_sub(self.world.now());
@@ -302,10 +321,11 @@ impl Run {
         for task in &self.tasks {
             task.abort();
         }
-        if self.plan.topology == Topology::Cluster {
+        if self.plan.topology != Topology::Standalone {
             let finding = self.check_replicas().await;
             outcome.findings.push(("replicas_agree".to_owned(), finding));
         }
+        self.look_at_properties().await;
         let history = self.history.lock();
         let complete = history.final_log.len() == self.topics.len();
         for (name, check) in HISTORY_CHECKERS {
@@ -316,14 +336,43 @@ impl Run {
         }
     }
 
+    /// Asks the brokers what their subscriptions have kept.
+    async fn look_at_properties(&mut self) {
+        let serving: Vec<_> = self.cluster.nodes.iter().filter_map(|node| node.serving()).collect();
+        let topics: Vec<_> = serving
+            .iter()
+            .filter_map(|node| node.broker())
+            .flat_map(|broker| broker.loaded_topics())
+            .collect();
+        let history = self.history.clone();
+        let work = async move {
+            for topic in topics {
+                for subscription in topic.stats().await.subscriptions {
+                    if !subscription.is_durable {
+                        continue;
+                    }
+                    let mut history = history.lock();
+                    history.properties_seen += 1;
+                    if subscription.properties != [property()] {
+                        let name = format!("{}/{}", topic.name(), subscription.name);
+                        history.properties_lost.push(name);
+                    }
+                }
+            }
+        };
+        // Without an answer nothing was compared.
+        let _ = self.while_supervised("ask for statistics", work, SETUP_LIMIT).await;
+    }
+
     async fn check_replicas(&mut self) -> Finding {
         let serving: Vec<_> = self.cluster.nodes.iter().map(|node| node.serving()).collect();
         let bookies: Vec<Bookie> =
             serving.iter().flatten().filter_map(|node| node.bookie().cloned()).collect();
         let metadata = serving.iter().flatten().next().map(|node| node.metadata());
-        let Some(metadata) = metadata.filter(|_| bookies.len() == BOOKIES) else {
+        let expected = self.plan.shape.bookies;
+        let Some(metadata) = metadata.filter(|_| bookies.len() == expected) else {
             let mut finding = Finding::default();
-            let detail = format!("{} of {BOOKIES} bookies serve after the heal", bookies.len());
+            let detail = format!("{} of {expected} bookies serve after the heal", bookies.len());
             finding.broken("P6", "replicas_agree", detail);
             return finding;
         };

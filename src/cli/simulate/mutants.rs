@@ -8,7 +8,8 @@ use clap::Args;
 use super::Seeds;
 use super::campaign::jobs;
 use super::child::run_apart;
-use crate::simulator::mutant_list::{MUTANTS, Mutant};
+use crate::simulator::mutant_list::{Hunt, MUTANTS, Mutant};
+use crate::simulator::plan::Topology;
 
 #[derive(Debug, Args)]
 pub(super) struct MutantOptions {
@@ -18,9 +19,9 @@ pub(super) struct MutantOptions {
     /// Only those that were caught when the table was made, each within a few seeds more than then.
     #[arg(long)]
     proven: bool,
-    /// Only this one.
-    #[arg(long)]
-    only: Option<String>,
+    /// Only these.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
     /// Processes at a time; default: one per core.
     #[arg(long)]
     jobs: Option<usize>,
@@ -32,18 +33,28 @@ struct Outcome {
     caught: Option<(u64, String)>,
 }
 
+/// A planted bug that the simulator has to catch.
+#[derive(Clone, Copy)]
+struct Quarry {
+    mutant: &'static Mutant,
+    topology: Topology,
+    caught_after: u64,
+}
+
 pub(super) fn run(options: &MutantOptions) -> u8 {
     if !cfg!(feature = "mutants") {
         eprintln!("this binary has no planted bugs: build it with --features mutants");
         return 2;
     }
-    let chosen: Vec<&'static Mutant> = MUTANTS
-        .iter()
-        .filter(|mutant| options.only.as_ref().is_none_or(|only| only == mutant.name))
-        .filter(|mutant| !options.proven || mutant.caught_after > 0)
+    let chosen: Vec<Quarry> = quarries()
+        .filter(|quarry| {
+            options.only.is_empty() || options.only.contains(&quarry.mutant.name.to_owned())
+        })
+        .filter(|quarry| !options.proven || quarry.caught_after > 0)
         .collect();
     if chosen.is_empty() {
-        eprintln!("no planted bug of that name; known: {}", names().join(" "));
+        let names: Vec<&str> = quarries().map(|quarry| quarry.mutant.name).collect();
+        eprintln!("no planted bug of that name for the simulator; known: {}", names.join(" "));
         return 2;
     }
     let next = AtomicUsize::new(0);
@@ -51,9 +62,13 @@ pub(super) fn run(options: &MutantOptions) -> u8 {
     std::thread::scope(|scope| {
         for _ in 0..jobs(options.jobs) {
             scope.spawn(|| {
-                while let Some(mutant) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = hunt(mutant, options);
-                    outcomes.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(outcome);
+                while let Some(quarry) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = hunt(*quarry, options);
+                    let mut outcomes =
+                        outcomes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    // A hunt takes long: what is known is shown at once, the table at the end.
+                    eprintln!("[{}/{}] {}", outcomes.len() + 1, chosen.len(), line(&outcome));
+                    outcomes.push(outcome);
                 }
             });
         }
@@ -63,18 +78,24 @@ pub(super) fn run(options: &MutantOptions) -> u8 {
     print(&outcomes)
 }
 
-fn names() -> Vec<&'static str> {
-    MUTANTS.iter().map(|mutant| mutant.name).collect()
+fn quarries() -> impl Iterator<Item = Quarry> {
+    MUTANTS.iter().filter_map(|mutant| match mutant.hunt {
+        Hunt::Simulator { topology, caught_after } => {
+            Some(Quarry { mutant, topology, caught_after })
+        }
+        Hunt::Property(_) => None,
+    })
 }
 
-fn hunt(mutant: &'static Mutant, options: &MutantOptions) -> Outcome {
+fn hunt(quarry: Quarry, options: &MutantOptions) -> Outcome {
+    let Quarry { mutant, topology, caught_after } = quarry;
     let mut seeds = options.seeds.0.clone();
     if options.proven {
         // A change elsewhere reshuffles what a seed means: leave room, but not without end.
-        seeds.end = seeds.end.min(seeds.start + 3 * mutant.caught_after + 10);
+        seeds.end = seeds.end.min(seeds.start + 3 * caught_after + 10);
     }
     for seed in seeds {
-        let report = run_apart(seed, mutant.topology, Some(mutant.name));
+        let report = run_apart(seed, topology, Some(mutant.name));
         if let Some(violation) = report.violations.first() {
             let how = format!("{} by {} (seed {seed})", violation.promise, violation.checker);
             return Outcome { mutant, caught: Some((seed - options.seeds.0.start + 1, how)) };
@@ -83,19 +104,20 @@ fn hunt(mutant: &'static Mutant, options: &MutantOptions) -> Outcome {
     Outcome { mutant, caught: None }
 }
 
+fn line(outcome: &Outcome) -> String {
+    let Mutant { name, what, .. } = outcome.mutant;
+    match &outcome.caught {
+        Some((seeds, how)) => format!("{name:<14} {seeds:>6}  {how:<44} {what}"),
+        None => format!("{name:<14} {:>6}  {:<44} {what}", "-", "NOT CAUGHT"),
+    }
+}
+
 fn print(outcomes: &[Outcome]) -> u8 {
     println!("{:<14} {:>6}  {:<44} planted bug", "mutant", "seeds", "caught");
-    let mut alive = 0;
     for outcome in outcomes {
-        let (seeds, how) = match &outcome.caught {
-            Some((seeds, how)) => (seeds.to_string(), how.as_str()),
-            None => {
-                alive += 1;
-                ("-".to_owned(), "NOT CAUGHT")
-            }
-        };
-        println!("{:<14} {seeds:>6}  {how:<44} {}", outcome.mutant.name, outcome.mutant.what);
+        println!("{}", line(outcome));
     }
+    let alive = outcomes.iter().filter(|outcome| outcome.caught.is_none()).count();
     println!("{} planted bugs, {} caught, {alive} alive", outcomes.len(), outcomes.len() - alive);
     u8::from(alive > 0)
 }

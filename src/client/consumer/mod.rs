@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::connection::{Connection, refused};
 use super::error::ClientError;
-use super::message::{Message, MessageId};
+use super::message::{Message, MessageId, to_pairs};
 use super::options::{ConsumerOptions, StartPosition};
 use super::pulsar_client::{PulsarClient, unexpected};
 use crate::broker::SubscriptionType;
@@ -52,6 +52,10 @@ pub struct Consumer {
     ready: VecDeque<Message>,
     /// Permits used since they were last given.
     used: u32,
+    /// Permits the broker has left. A batch may take them below zero, nothing may be sent then.
+    permits: i64,
+    /// Rises with each request for everything again; what was sent before it is of an older one.
+    epoch: u64,
     /// The last message handed out, where a reader goes on after a reconnect.
     last: Option<MessageId>,
     is_active: Option<bool>,
@@ -93,6 +97,8 @@ impl Consumer {
             taken: VecDeque::new(),
             ready: VecDeque::new(),
             used: 0,
+            permits: 0,
+            epoch: 0,
             last: None,
             is_active: None,
             lost: false,
@@ -123,6 +129,7 @@ impl Consumer {
         }
         self.lost = false;
         self.used = 0;
+        self.permits = 0;
         self.give_permits(self.options.receiver_queue.max(1));
         Ok(())
     }
@@ -163,11 +170,14 @@ impl Consumer {
             durable: Some(self.options.durable),
             start_message_id: start,
             initial_position: Some(initial.into()),
+            subscription_properties: to_pairs(&self.options.subscription_properties),
+            consumer_epoch: Some(self.epoch),
             ..Default::default()
         })
     }
 
-    fn give_permits(&self, permits: u32) {
+    fn give_permits(&mut self, permits: u32) {
+        self.permits += i64::from(permits);
         self.connection.push_command(&Command::Flow(proto::CommandFlow {
             consumer_id: self.consumer_id,
             message_permits: permits,
@@ -219,16 +229,24 @@ impl Consumer {
         }
         match event {
             ConsumerEvent::Message { message, entry } => {
+                if self.permits <= 0 {
+                    return Err(ClientError::Protocol("a message without a permit".to_owned()));
+                }
                 let limit = self.client.options().frame_bytes_max;
                 let entry = match unbatch::read(&message, &entry, limit) {
                     Ok(entry) => entry,
                     Err(error) => {
+                        self.permits -= 1;
                         self.use_permits(1);
                         return Err(error);
                     }
                 };
-                // Messages of the batch acknowledged before count as used.
-                self.use_permits(entry.skipped);
+                self.permits -= entry.messages.len() as i64;
+                if message.consumer_epoch.is_some_and(|epoch| epoch < self.epoch) {
+                    // Sent before the broker heard that everything is wanted again, and comes again.
+                    self.use_permits(entry.messages.len() as u32);
+                    return Ok(());
+                }
                 for message in entry.messages {
                     let is_new =
                         self.options.durable || self.last.is_none_or(|last| message.id > last);
@@ -347,6 +365,22 @@ impl Consumer {
         ));
     }
 
+    /// Asks for everything not acknowledged again, in order; what is on its way is dropped. For
+    /// subscriptions with one active consumer.
+    pub fn redeliver_all(&mut self) {
+        self.epoch += 1;
+        self.connection.push_command(&Command::RedeliverUnacknowledgedMessages(
+            proto::CommandRedeliverUnacknowledgedMessages {
+                consumer_id: self.consumer_id,
+                message_ids: Vec::new(),
+                consumer_epoch: Some(self.epoch),
+            },
+        ));
+        let dropped = self.ready.len() as u32;
+        self.ready.clear();
+        self.use_permits(dropped);
+    }
+
     /// Moves the subscription to a place.
     pub async fn seek(&mut self, to: StartPosition) -> Result<(), ClientError> {
         const LATEST: u64 = i64::MAX as u64;
@@ -397,7 +431,13 @@ impl Consumer {
         events.extend(self.events.take_ready());
         for (session, event) in events {
             match event {
-                ConsumerEvent::Message { .. } if session == self.session => dropped += 1,
+                ConsumerEvent::Message { message, entry } if session == self.session => {
+                    let limit = self.client.options().frame_bytes_max;
+                    let count = unbatch::read(&message, &entry, limit)
+                        .map_or(1, |entry| entry.messages.len() as u32);
+                    self.permits -= i64::from(count);
+                    dropped += count;
+                }
                 ConsumerEvent::Lost if session == self.session => self.lost = true,
                 _ => {}
             }

@@ -1,18 +1,22 @@
 //! One invariant a file. Checking draws no randomness and counts what it compared: a checker that
 //! compared nothing proves nothing, and the run says so.
 
+mod contiguous;
 mod no_acknowledged_loss;
 mod no_ghost;
 mod no_phantom;
 mod order;
+mod protocol;
 mod replicas;
 mod stable_positions;
 mod subscription;
 
+pub use contiguous::contiguous;
 pub use no_acknowledged_loss::no_acknowledged_loss;
 pub use no_ghost::no_ghost;
 pub use no_phantom::no_phantom;
 pub use order::order;
+pub use protocol::{protocol, subscription_properties};
 pub use replicas::replicas_agree;
 pub use stable_positions::stable_positions;
 pub use subscription::{subscription_misses_nothing, subscription_repeats_nothing};
@@ -69,6 +73,9 @@ pub const HISTORY_CHECKERS: &[(&str, HistoryChecker)] = &[
     ("stable_positions", stable_positions),
     ("subscription_misses_nothing", subscription_misses_nothing),
     ("subscription_repeats_nothing", subscription_repeats_nothing),
+    ("contiguous", contiguous),
+    ("protocol", protocol),
+    ("subscription_properties", subscription_properties),
 ];
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! P1: a receipt is a promise. Every committed message is in the log, at the position of its receipt.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finding, History};
+use crate::simulator::history::DRAINED_SUBSCRIPTIONS;
 
-/// Every committed message is in the final log at the position it was acknowledged with.
+/// Every committed message is in the final log at the position it was acknowledged with. Where consumed
+/// ledgers are deleted, it may be before the log's beginning if every subscription got it.
 pub fn no_acknowledged_loss(history: &History) -> Finding {
     let mut finding = Finding::default();
     let logs: BTreeMap<&str, BTreeMap<_, _>> = history
@@ -12,8 +14,28 @@ pub fn no_acknowledged_loss(history: &History) -> Finding {
         .iter()
         .map(|(topic, log)| (topic.as_str(), log.iter().copied().collect()))
         .collect();
+    let mut delivered: BTreeSet<(&str, &str, _)> = BTreeSet::new();
+    for delivery in &history.deliveries {
+        if history.trimmed.contains(&delivery.topic) {
+            delivered.insert((&delivery.topic, &delivery.subscription, delivery.position));
+        }
+    }
     for (number, record, position) in history.committed() {
         finding.compared += 1;
+        let topic = record.topic.as_str();
+        let begins = logs.get(topic).and_then(|log| log.keys().next());
+        if history.trimmed.contains(topic) && begins.is_some_and(|begins| position < *begins) {
+            for subscription in DRAINED_SUBSCRIPTIONS {
+                if !delivered.contains(&(topic, *subscription, position)) {
+                    let detail = format!(
+                        "message {} of {topic} at {position} was deleted before {subscription} got it",
+                        number.0
+                    );
+                    finding.broken("P4", "no_acknowledged_loss", detail);
+                }
+            }
+            continue;
+        }
         let found = logs.get(record.topic.as_str()).and_then(|log| log.get(&position));
         if found != Some(&Some(number)) {
             finding.broken(

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::domain::{EntryId, LedgerId, Position};
-use crate::simulator::history::{AckRecord, DeliveryRecord, MessageNumber, Place, PublishFate};
+use crate::simulator::history::{
+    AckRecord, DeliveryRecord, MessageNumber, Place, PublishFate, Rewind, RewindRecord,
+};
 
 const TOPIC: &str = "t";
 
@@ -19,7 +21,7 @@ fn good() -> History {
         history.final_log.entry(TOPIC.into()).or_default().push((at(entry), Some(number)));
         history.deliveries.push(DeliveryRecord {
             topic: TOPIC.into(),
-            subscription: "s".into(),
+            subscription: "shared".into(),
             session: 1,
             number: Some(number),
             position: at(entry),
@@ -27,12 +29,28 @@ fn good() -> History {
         });
         history.acks.push(AckRecord {
             topic: TOPIC.into(),
-            subscription: "s".into(),
+            subscription: "shared".into(),
             position: at(entry),
             receipt_at: Some(20),
         });
+        rewound(&mut history, 2, entry);
     }
+    let sought = Some(Rewind::To(at(0).position));
+    history.rewinds.push(RewindRecord { topic: TOPIC.into(), session: 2, sought });
+    history.properties_seen = 1;
     history
+}
+
+/// The rewinding subscription got the message that is its entry's number plus one.
+fn rewound(history: &mut History, session: u32, entry: i64) {
+    history.deliveries.push(DeliveryRecord {
+        topic: TOPIC.into(),
+        subscription: "rewinder".into(),
+        session,
+        number: Some(MessageNumber(entry as u64 + 1)),
+        position: at(entry),
+        at: 15,
+    });
 }
 
 fn broken(history: &History) -> Vec<&'static str> {
@@ -111,4 +129,38 @@ fn a_ghost_is_seen() {
         ..history.deliveries[0].clone()
     });
     assert_eq!(broken(&history), ["no_ghost"]);
+}
+
+#[test]
+fn a_gap_after_a_rewind_is_seen() {
+    let mut history = good();
+    history.rewinds.push(RewindRecord { topic: TOPIC.into(), session: 3, sought: None });
+    rewound(&mut history, 3, 0);
+    rewound(&mut history, 3, 2);
+    assert_eq!(broken(&history), ["contiguous"]);
+}
+
+#[test]
+fn a_seek_that_lands_too_late_is_seen() {
+    let mut history = good();
+    let sought = Some(Rewind::Earliest);
+    history.rewinds.push(RewindRecord { topic: TOPIC.into(), session: 3, sought });
+    rewound(&mut history, 3, 1);
+    assert_eq!(broken(&history), ["contiguous"]);
+}
+
+#[test]
+fn what_is_deleted_must_have_been_delivered() {
+    let mut history = good();
+    history.trimmed.insert(TOPIC.into());
+    history.final_log.get_mut(TOPIC).unwrap().remove(0);
+    assert_eq!(broken(&history), ["no_acknowledged_loss"], "the exclusive one never got it");
+}
+
+#[test]
+fn broken_protocol_and_lost_properties_are_seen() {
+    let mut history = good();
+    history.protocol_violations.push("receipts out of order".to_owned());
+    history.properties_lost.push("t/s".to_owned());
+    assert_eq!(broken(&history), ["protocol", "subscription_properties"]);
 }

@@ -33,8 +33,8 @@ pub struct ConsumerRole {
 pub async fn consume(context: WorkloadContext, role: ConsumerRole) {
     let random = context.runtime.random.fork_numbered("consume", role.number);
     while !context.stop.is_triggered() {
-        // Ends with the session; why does not matter, the history has what was delivered.
-        let _ = consume_session(&context, &role, &random).await;
+        let session = consume_session(&context, &role, &random).await;
+        context.ended(role.subscription, session);
         if context.stop.is_triggered() {
             return;
         }
@@ -74,6 +74,7 @@ async fn consume_session(
             // Left unacknowledged for now; a later session gets it again.
             0..4 => {}
             4..7 if !is_exclusive => consumer.redeliver(&received),
+            4 if is_exclusive => consumer.redeliver_all(),
             7..12 if is_exclusive => {
                 consumer.acknowledge_cumulative(&received).await?;
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::session::{SessionError, WorkloadClient};
-use super::{EXCLUSIVE, KEEPER, SHARED, WorkloadContext};
+use super::{EXCLUSIVE, KEEPER, REWINDER, SHARED, WorkloadContext};
 use crate::broker::SubscriptionType;
 use crate::simulator::history::{MessageNumber, Place, decode_body};
 
@@ -13,17 +13,20 @@ const READ_PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Creates the topic and its subscriptions, all beginning at the first message.
 pub async fn setup_topic(context: &WorkloadContext, topic: &str) -> Result<(), SessionError> {
     let client = WorkloadClient::connect(context).await?;
-    for (subscription, subscription_type) in [
-        (KEEPER, SubscriptionType::Shared),
+    let keeper = (!context.plan.trims).then_some((KEEPER, SubscriptionType::Shared));
+    let others = [
         (EXCLUSIVE, SubscriptionType::Exclusive),
         (SHARED, SubscriptionType::Shared),
-    ] {
+        (REWINDER, SubscriptionType::Exclusive),
+    ];
+    for (subscription, subscription_type) in keeper.into_iter().chain(others) {
         client.consumer(topic, subscription, subscription_type).await?.close().await;
     }
     Ok(())
 }
 
-/// Reads the whole log with a reader, up to the last message there is.
+/// Reads the whole log with a reader, up to the last message there is. Where consumed ledgers are deleted,
+/// that is what is kept.
 pub async fn read_whole_log(
     context: &WorkloadContext,
     topic: &str,

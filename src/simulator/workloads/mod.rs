@@ -2,14 +2,18 @@
 //! judging is the checkers' work.
 
 mod consume;
+mod damage;
 mod drain;
 mod publish;
+mod rewind;
 mod session;
 
 pub use consume::{ConsumerRole, consume};
+pub use damage::damage;
 pub use drain::{read_whole_log, setup_topic};
 pub use publish::{prove_writable, publish};
-pub use session::{SessionError, Told, WorkloadClient};
+pub use rewind::{REWINDER, rewind};
+pub use session::{SessionError, Told, WorkloadClient, property};
 
 use std::sync::Arc;
 
@@ -35,7 +39,8 @@ pub struct WorkloadContext {
     pub stop: ShutdownSignal,
 }
 
-/// The subscription that never acknowledges, so that nothing is trimmed and the whole log can be read.
+/// The subscription that never acknowledges, so that nothing is trimmed and the whole log can be read; not
+/// there on topics that are trimmed.
 pub const KEEPER: &str = "keeper";
 /// The Exclusive subscription.
 pub const EXCLUSIVE: &str = DRAINED_SUBSCRIPTIONS[0];

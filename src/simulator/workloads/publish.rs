@@ -15,8 +15,8 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(300);
 pub async fn publish(context: WorkloadContext, topic: String, number: u64) {
     let random = context.runtime.random.fork_numbered("publish", number);
     while !context.stop.is_triggered() {
-        // Ends with the session; why does not matter, the history has what was told.
-        let _ = publish_session(&context, &topic, &random).await;
+        let session = publish_session(&context, &topic, &random).await;
+        context.ended("producer", session);
         if context.stop.is_triggered() {
             return;
         }

@@ -10,28 +10,56 @@ use crate::client::{
     Producer, ProducerOptions, PulsarClient, SendError, SendTicket, StartPosition,
 };
 use crate::domain::Position;
-use crate::simulator::history::Place;
+use crate::simulator::history::{Place, Rewind};
 
 /// Deadline of requests.
 const OPERATION_LIMIT: Duration = Duration::from_secs(6);
 /// A message without outcome after this stays unknown.
 const SEND_LIMIT: Duration = Duration::from_secs(15);
 
+/// The property every subscription of the workloads has from its creation to its end.
+pub fn property() -> (String, String) {
+    ("made-by".to_owned(), "workload".to_owned())
+}
+
 /// The session ended; the history has what was told before.
 #[derive(Debug, thiserror::Error)]
-#[error("session ended: {0}")]
-pub struct SessionError(String);
+#[error("session ended: {reason}")]
+pub struct SessionError {
+    reason: String,
+    /// The broker did what the protocol forbids: no fault excuses that.
+    pub is_violation: bool,
+}
 
 impl SessionError {
     /// With a reason.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self(reason.into())
+        Self { reason: reason.into(), is_violation: false }
     }
 }
 
 impl From<ClientError> for SessionError {
     fn from(error: ClientError) -> Self {
-        Self(error.to_string())
+        let is_violation = matches!(&error, ClientError::Protocol(_) | ClientError::Unreadable(_));
+        Self { reason: error.to_string(), is_violation }
+    }
+}
+
+impl From<SendError> for SessionError {
+    fn from(error: SendError) -> Self {
+        let is_violation = matches!(&error, SendError::Violation(_));
+        Self { reason: error.to_string(), is_violation }
+    }
+}
+
+impl WorkloadContext {
+    /// Writes a session's end down: why it ended matters only if the broker broke the protocol.
+    pub fn ended(&self, who: &str, session: Result<(), SessionError>) {
+        if let Err(error) = session
+            && error.is_violation
+        {
+            self.history.lock().protocol_violations.push(format!("{who}: {error}"));
+        }
     }
 }
 
@@ -108,6 +136,7 @@ impl WorkloadClient {
             subscription_type,
             start: StartPosition::Earliest,
             receiver_queue: 50,
+            subscription_properties: vec![property()],
             reconnect: false,
             ..ConsumerOptions::default()
         };
@@ -147,7 +176,7 @@ impl Receipt {
         match self.0.await {
             Ok(id) => Ok(Told::Committed(place_of(id))),
             Err(SendError::Rejected(_)) => Ok(Told::Rejected),
-            Err(error) => Err(SessionError(error.to_string())),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -179,6 +208,20 @@ impl WorkloadConsumer {
     /// Asks for one message again.
     pub fn redeliver(&self, received: &Received) {
         self.0.redeliver(&[received.message.id]);
+    }
+
+    /// Asks for everything not acknowledged again.
+    pub fn redeliver_all(&mut self) {
+        self.0.redeliver_all();
+    }
+
+    /// Moves the subscription; the broker closes its consumers.
+    pub async fn seek(&mut self, to: Rewind) -> Result<(), SessionError> {
+        let to = match to {
+            Rewind::Earliest => StartPosition::Earliest,
+            Rewind::To(position) => StartPosition::At(MessageId::entry(position)),
+        };
+        Ok(self.0.seek(to).await?)
     }
 
     /// The last entry of the topic.

@@ -1,0 +1,37 @@
+//! Every planted bug that a property test has to catch is caught by it, each in a process of its own.
+
+use std::process::{Command, Stdio};
+
+use seawall::invariant::mutants::VARIABLE;
+use seawall::simulator::mutant_list::{Hunt, MUTANTS};
+
+/// Whether the test of this name passes in a process with this planted bug (none: empty).
+#[allow(clippy::disallowed_methods, reason = "a planted bug lives as long as its process")]
+fn passes(test: &str, mutant: &str) -> bool {
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--quiet"])
+        .env(VARIABLE, mutant)
+        // The failure is wanted: neither kept for later runs nor made small.
+        .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
+        .env("PROPTEST_MAX_SHRINK_ITERS", "0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    status.success()
+}
+
+#[test]
+fn each_is_caught_by_the_test_that_is_for_it() {
+    let mut alive = Vec::new();
+    for mutant in MUTANTS {
+        if let Hunt::Property(test) = mutant.hunt
+            && passes(test, mutant.name)
+        {
+            // Also when the test is not there: running none of them is a pass.
+            alive.push((mutant.name, test));
+        }
+    }
+    assert!(alive.is_empty(), "planted bugs not caught: {alive:?}");
+}

@@ -1,0 +1,54 @@
+//! How many nodes of which role a run has, and how ledgers are replicated on them.
+
+use super::draw::Draw;
+use super::plan::Topology;
+use crate::ledger::Quorum;
+
+/// The shape of a cluster. All counts are 0 on a standalone node, which has every role itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Nodes with the role of metadata.
+    pub metadata: usize,
+    /// Nodes with the role of bookie; never fewer than the ensemble.
+    pub bookies: usize,
+    /// Nodes with the role of broker.
+    pub brokers: usize,
+    /// Replication of every ledger.
+    pub quorum: Quorum,
+}
+
+/// Ensemble, write quorum, ack quorum: the common one, wider than the write quorum, no spare copy beyond
+/// the ack quorum, one copy may miss, and no replication.
+const QUORUMS: [Quorum; 5] = [
+    Quorum { ensemble: 3, write: 3, ack: 2 },
+    Quorum { ensemble: 5, write: 3, ack: 2 },
+    Quorum { ensemble: 4, write: 2, ack: 2 },
+    Quorum { ensemble: 3, write: 2, ack: 1 },
+    Quorum { ensemble: 1, write: 1, ack: 1 },
+];
+
+impl Shape {
+    /// One node with all roles.
+    const ALONE: Self = Self { metadata: 0, bookies: 0, brokers: 0, quorum: Quorum::SINGLE };
+    /// The plainest cluster.
+    const PLAIN: Self = Self { metadata: 1, bookies: 3, brokers: 1, quorum: QUORUMS[0] };
+
+    /// The shape a seed has on a topology.
+    pub(super) fn draw(draw: &Draw, topology: Topology) -> Self {
+        match topology {
+            Topology::Standalone => Self::ALONE,
+            Topology::Cluster => Self::PLAIN,
+            Topology::Swarm => {
+                let quorum = draw.pick("quorum", &QUORUMS);
+                let least = quorum.ensemble.max(3) as u64;
+                let bookies = draw.between("bookies", least, 7.min(least + 2)) as usize;
+                Self { bookies, quorum, ..Self::PLAIN }
+            }
+        }
+    }
+
+    /// Whether the loss of one copy is within the promises.
+    pub const fn spares_a_copy(&self) -> bool {
+        self.quorum.ack >= 2
+    }
+}
