@@ -35,7 +35,7 @@ fn chain(sizes: &[u64]) -> (Chain, Vec<Position>) {
     let mut positions = Vec::new();
     for (number, size) in sizes.iter().enumerate() {
         let id = LedgerId(3 * number as u64 + 2);
-        chain.push(id, 0);
+        chain.push(id, 0, 1);
         chain.update_last(|last| last.entries = *size);
         positions.extend((0..*size as i64).map(|entry| Position::new(id, EntryId(entry))));
     }

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use seawall::runtime::sim::{LinkSettings, SimNode, World};
-use seawall::runtime::{ByteStream, Listener, Runtime};
+use seawall::runtime::{Accepted, ByteStream, Listener, Runtime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::both_conformance::{Place, on_real, on_sim, quick};
@@ -20,7 +20,7 @@ async fn bytes_arrive_in_order(place: Place) {
     let listener = network.listen(&format!("{}:0", place.host)).await.unwrap();
     let address = listener.local_address();
     let echo = place.runtime.tasks.spawn("echo", async move {
-        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut stream = listener.accept().await.unwrap().stream;
         let mut all = Vec::new();
         stream.read_to_end(&mut all).await.unwrap();
         stream.write_all(&all).await.unwrap();
@@ -50,7 +50,8 @@ async fn writes_wait_for_a_slow_reader(place: Place) {
     let network = place.runtime.network.clone();
     let listener = network.listen(&format!("{}:0", place.host)).await.unwrap();
     let mut writer = network.connect(&listener.local_address()).await.unwrap();
-    let (mut reader, peer) = listener.accept().await.unwrap();
+    let Accepted { stream: mut reader, peer, local } = listener.accept().await.unwrap();
+    assert_eq!(local, listener.local_address());
     assert!(peer.contains(':'));
     let clock = place.runtime.clock.clone();
     let much = pattern(64 << 20);
@@ -65,7 +66,7 @@ async fn a_dropped_end_is_noticed(place: Place) {
     let network = place.runtime.network.clone();
     let listener = network.listen(&format!("{}:0", place.host)).await.unwrap();
     let mut stream = network.connect(&listener.local_address()).await.unwrap();
-    let (accepted, _) = listener.accept().await.unwrap();
+    let accepted = listener.accept().await.unwrap().stream;
     drop(accepted);
     assert_eq!(stream.read(&mut [0; 10]).await.unwrap(), 0);
     let clock = place.runtime.clock.clone();
@@ -119,7 +120,7 @@ impl Pair {
         let (client, server) = (world.create_node("c", "client"), world.create_node("s", "server"));
         let listener = server.runtime().network.listen("server:1").await.unwrap();
         let near = client.runtime().network.connect("server:1").await.unwrap();
-        let (far, peer) = listener.accept().await.unwrap();
+        let Accepted { stream: far, peer, .. } = listener.accept().await.unwrap();
         assert!(peer.starts_with("client:"));
         Self { world, client, server, near, far, listener }
     }
@@ -268,7 +269,7 @@ fn busy_hash(seed: u64) -> (u64, u64) {
         let server = world.create_node("s", "server");
         server.start(|runtime| async move {
             let listener = runtime.network.listen("server:1").await.unwrap();
-            while let Ok((mut stream, _)) = listener.accept().await {
+            while let Ok(Accepted { mut stream, .. }) = listener.accept().await {
                 runtime.tasks.spawn("serve", async move {
                     let mut bytes = [0; 64];
                     while let Ok(length @ 1..) = stream.read(&mut bytes).await {

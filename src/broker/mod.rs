@@ -10,8 +10,10 @@ mod entry_header;
 pub mod managed_ledger;
 mod messages;
 mod meter;
-mod ownership;
+/// Which broker serves which topics.
+pub mod ownership;
 mod partitions;
+mod served_topics;
 mod service;
 mod stats;
 mod subscription;
@@ -24,6 +26,9 @@ pub use messages::{
     AckError, AckRequest, AckTarget, AckType, CloseReason, ConnectionFacts, ConsumerSink, Delivery,
     InitialPosition, LastMessage, ProducerSink, Publish, PublishError, PublishOutcome, SeekTarget,
     SubscribeOptions, SubscriptionType,
+};
+pub use ownership::{
+    BrokerAddresses, BrokerInstance, BrokerRecord, Bundle, LoadFigures, Located, OwnershipConfig,
 };
 pub use service::{Broker, BrokerConfig, BrokerError, Consumer, Producer, ProducerOptions, Topic};
 pub use stats::{ConsumerStats, Flow, PublisherStats, SubscriptionStats, TopicStats};

@@ -1,12 +1,16 @@
 //! The broker as front ends see it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::managed_ledger::{ManagedLedgerEnvironment, TailCache};
+use super::managed_ledger::{ManagedLedger, ManagedLedgerEnvironment, TailCache};
 use super::messages::ConnectionFacts;
-use super::ownership::OwnedTopics;
+use super::ownership::{
+    BrokerAddresses, BrokerRecord, Bundle, Located, Ownership, OwnershipConfig,
+};
 use super::partitions::{PARTITIONS_MAX, Partitions};
+use super::served_topics::ServedTopics;
 use crate::domain::{Domain, NamespaceName, TopicName};
 use crate::ledger::{LedgerClient, Quorum};
 use crate::metadata::{Metadata, MetadataError};
@@ -48,6 +52,8 @@ pub struct BrokerConfig {
     pub cursor_flush_interval: Duration,
     /// Entries a cursor's ledger may hold before the cursor moves to a new one.
     pub cursor_ledger_entries_max: u64,
+    /// Bundles, sessions, shedding.
+    pub ownership: OwnershipConfig,
 }
 
 impl BrokerConfig {
@@ -67,6 +73,7 @@ impl BrokerConfig {
             trim_interval: Duration::from_secs(30),
             cursor_flush_interval: Duration::from_millis(200),
             cursor_ledger_entries_max: 50_000,
+            ownership: OwnershipConfig::default(),
         }
     }
 }
@@ -98,6 +105,11 @@ pub enum BrokerError {
     /// Permanently not possible here.
     #[error("not allowed: {0}")]
     NotAllowed(String),
+    /// Another broker serves it, or nobody does: look it up again.
+    #[error(
+        "Namespace bundle for topic ({0}) not served by this instance. Please redo the lookup."
+    )]
+    NotServed(TopicName),
     /// For the moment: loading, fenced, seeking, moving. Try again.
     #[error("not ready: {0}")]
     NotReady(String),
@@ -127,7 +139,8 @@ pub struct ProducerOptions {
 /// A running broker. Cheap to clone.
 #[derive(Clone)]
 pub struct Broker {
-    owned: Arc<OwnedTopics>,
+    served: Arc<ServedTopics>,
+    ownership: Arc<Ownership>,
     partitions: Partitions,
     metadata: Metadata,
 }
@@ -141,30 +154,93 @@ impl Broker {
         config: BrokerConfig,
     ) -> Self {
         let cache = Arc::new(TailCache::new(config.tail_cache_bytes));
+        let ownership = config.ownership.clone();
         let environment = ManagedLedgerEnvironment {
-            runtime,
+            runtime: runtime.clone(),
             metadata: Arc::clone(&metadata),
             ledgers,
             config,
             cache,
         };
+        let served = ServedTopics::new(environment);
+        let topics = Arc::clone(&served);
         Self {
-            owned: OwnedTopics::new(environment),
+            served,
+            ownership: Ownership::new(runtime, Arc::clone(&metadata), ownership, topics),
             partitions: Partitions::new(Arc::clone(&metadata)),
             metadata,
         }
     }
 
-    /// The topic, loaded (and with `create`, created) if need be.
+    /// Registers this broker in the cluster under these addresses; until then it serves nothing. Waits for
+    /// metadata as long as it takes. `connections` tells how many clients are connected.
+    pub async fn join(
+        &self,
+        addresses: BrokerAddresses,
+        connections: Arc<dyn Fn() -> u64 + Send + Sync>,
+    ) {
+        self.ownership.join(addresses, connections).await;
+    }
+
+    /// Where a topic is served. A topic that nobody serves is taken if this broker is the one to take it, or
+    /// if whoever chose it says so (`authoritative`).
+    pub async fn locate(
+        &self,
+        name: &TopicName,
+        authoritative: bool,
+    ) -> Result<Located, BrokerError> {
+        self.ownership.locate(name, authoritative).await
+    }
+
+    /// The topic, loaded (and with `create`, created) if need be; `NotServed` if it is not to be served here.
     pub async fn topic(&self, name: &TopicName, create: bool) -> Result<Topic, BrokerError> {
         check_persistent(name)?;
-        if let Some(topic) = self.owned.get(name)? {
+        if let Some(topic) = self.served.get(name)? {
             return Ok(topic);
+        }
+        let bundle = self.ownership.bundle_of(name).await?;
+        if !self.served.is_served(&bundle) {
+            return Err(BrokerError::NotServed(name.clone()));
         }
         if create {
             self.check_partitioning(name).await?;
         }
-        self.owned.load(name, create).await
+        self.served.load(name, &bundle, create).await
+    }
+
+    /// The bundle a topic is in.
+    pub async fn bundle_of(&self, name: &TopicName) -> Result<Bundle, BrokerError> {
+        self.ownership.bundle_of(name).await
+    }
+
+    /// The bundles of a namespace, in order.
+    pub async fn bundles(&self, namespace: &NamespaceName) -> Result<Vec<Bundle>, BrokerError> {
+        Ok(Bundle::all(namespace, self.ownership.bundle_count(namespace).await?))
+    }
+
+    /// The registered broker that owns a bundle, if it is not this one.
+    pub async fn other_owner(
+        &self,
+        bundle: &Bundle,
+    ) -> Result<Option<BrokerAddresses>, BrokerError> {
+        self.ownership.other_owner(bundle).await
+    }
+
+    /// Gives a bundle up if it is held here: its topics are closed, clients look up again, and whoever is
+    /// asked next takes it.
+    pub async fn release(&self, bundle: &Bundle) -> Result<(), BrokerError> {
+        self.ownership.release(bundle).await
+    }
+
+    /// Every registered broker, by start.
+    pub async fn brokers(&self) -> Result<Vec<BrokerRecord>, BrokerError> {
+        let brokers = self.ownership.brokers().await?;
+        Ok(brokers.into_iter().map(|(_, record)| record).collect())
+    }
+
+    /// The addresses this broker registered with, once it has joined.
+    pub fn addresses(&self) -> Option<&BrokerAddresses> {
+        self.ownership.own_addresses()
     }
 
     /// A partitioned topic itself holds nothing, and it has no partition beyond its count.
@@ -220,9 +296,18 @@ impl Broker {
         }
         self.partitions.create(name, count).await?;
         for index in 0..count {
-            self.owned.load(&name.with_partition(index), true).await?;
+            self.write_new(&name.with_partition(index)).await?;
         }
         Ok(())
+    }
+
+    /// Writes the record of a topic nobody has used; whoever owns its bundle may load it then. One that is
+    /// there stays as it is.
+    async fn write_new(&self, name: &TopicName) -> Result<(), BrokerError> {
+        match ManagedLedger::create(&self.metadata, &name.to_string()).await {
+            Ok(()) | Err(MetadataError::VersionMismatch { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Creates a topic that is not partitioned.
@@ -235,20 +320,36 @@ impl Broker {
         if self.exists(name).await? {
             return Err(BrokerError::TopicExists(name.clone()));
         }
-        self.owned.load(name, true).await.map(drop)
+        self.write_new(name).await
     }
 
     /// Deletes a topic, or a partitioned topic with its partitions. Without `force` refuses while it has
     /// producers or subscriptions.
     pub async fn delete_topic(&self, name: &TopicName, force: bool) -> Result<(), BrokerError> {
         check_persistent(name)?;
-        let Some(count) = self.partitions.count(name).await? else {
-            return self.topic(name, false).await?.delete(force).await;
-        };
+        match self.partitions.count(name).await? {
+            None => self.topic(name, false).await?.delete(force).await,
+            Some(count) => self.delete_partitioned(name, count, &BTreeSet::new(), force).await,
+        }
+    }
+
+    /// Deletes the record of a partitioned topic and its partitions but those `away`, which other brokers
+    /// serve and are to delete.
+    pub async fn delete_partitioned(
+        &self,
+        name: &TopicName,
+        count: u32,
+        away: &BTreeSet<TopicName>,
+        force: bool,
+    ) -> Result<(), BrokerError> {
         // All are asked before the first is deleted; the record goes first, so that lookups stop.
         let mut partitions = Vec::new();
         for index in 0..count {
-            match self.topic(&name.with_partition(index), false).await {
+            let part = name.with_partition(index);
+            if away.contains(&part) {
+                continue;
+            }
+            match self.topic(&part, false).await {
                 Ok(partition) => {
                     partition.check_unused(force).await?;
                     partitions.push(partition);
@@ -286,12 +387,24 @@ impl Broker {
 
     /// Topics loaded here now.
     pub fn loaded_topics(&self) -> Vec<Topic> {
-        self.owned.loaded()
+        self.served.loaded()
     }
 
-    /// Closes every topic in order; clients are told to look up again. Nothing is loaded any more.
+    /// Hands every bundle over: clients are told to look up again, its topics are closed, and it is released.
+    /// Nothing is loaded any more.
     pub async fn stop(&self) {
-        self.owned.stop().await;
+        self.ownership.hand_over().await;
+        self.served.stop().await;
+        self.ownership.end().await;
+    }
+
+    /// Takes every bundle without asking anybody: for tests of topics, over metadata without watches.
+    #[cfg(test)]
+    pub(super) fn own_everything(&self) {
+        let namespace = NamespaceName::parse("public/default").unwrap();
+        for bundle in Bundle::all(&namespace, OwnershipConfig::default().bundles) {
+            self.served.open(&bundle, 1);
+        }
     }
 }
 

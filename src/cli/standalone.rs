@@ -37,7 +37,7 @@ pub(super) struct StandaloneCommand {
     /// Port for HTTP; 0 asks for any.
     #[arg(long)]
     http_port: Option<u16>,
-    /// host:port told to Pulsar clients, if not the address bound.
+    /// host:port told to Pulsar clients, if not the address by which they are connected.
     #[arg(long)]
     advertised: Option<String>,
 }

@@ -38,6 +38,8 @@ struct Routes {
 /// A connection after its handshake.
 pub(super) struct Connection {
     runtime: Runtime,
+    /// `host:port` of the broker.
+    pub(super) address: Arc<str>,
     options: ClientOptions,
     outbound: MailboxSender<Bytes>,
     routes: Mutex<Routes>,
@@ -79,6 +81,7 @@ impl Connection {
         let told = connected.max_message_size.and_then(|size| usize::try_from(size).ok());
         let connection = Arc::new(Self {
             runtime: runtime.clone(),
+            address: address.into(),
             options: options.clone(),
             outbound,
             routes: Mutex::new(Routes::default()),

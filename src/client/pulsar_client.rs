@@ -117,6 +117,19 @@ impl PulsarClient {
 
     /// The address of the broker that serves a topic, `host:port`.
     pub async fn lookup(&self, topic: &str) -> Result<String, ClientError> {
+        let asked = self.0.preferred.load(Ordering::Relaxed);
+        let found = self.look_up(topic).await;
+        if found.as_ref().is_err_and(ClientError::is_transient) {
+            // It may be cut off from what it needs to know: the next lookup asks another one.
+            let next = (asked + 1) % self.0.addresses.len();
+            let preferred = &self.0.preferred;
+            // Someone else may have moved on already; then its choice stands.
+            let _ = preferred.compare_exchange(asked, next, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        found
+    }
+
+    async fn look_up(&self, topic: &str) -> Result<String, ClientError> {
         let name = parse_topic(topic)?;
         let mut connection = self.service_connection().await?;
         let mut authoritative = false;
@@ -171,7 +184,8 @@ impl PulsarClient {
         self.while_not_ready(open).await
     }
 
-    /// Tries again while the broker says that the topic is not ready, within the deadline of an operation.
+    /// Tries again while the topic is not ready, or its broker cannot be reached and another may take it, within
+    /// the deadline of an operation.
     async fn while_not_ready<T, F>(&self, mut open: impl FnMut() -> F) -> Result<T, ClientError>
     where
         F: Future<Output = Result<T, ClientError>>,
@@ -181,6 +195,11 @@ impl PulsarClient {
         let mut attempt = 0;
         loop {
             match open().await {
+                Err(error @ ClientError::Connect { .. }) if clock.now() < give_up => {
+                    tracing::debug!(%error, "the topic's broker cannot be reached");
+                    attempt += 1;
+                    self.back_off(attempt).await;
+                }
                 Err(error) if error.is_not_ready() && clock.now() < give_up => {
                     attempt += 1;
                     self.back_off(attempt).await;

@@ -44,7 +44,8 @@ pub struct NodeConfig {
     pub metadata_addresses: Vec<String>,
     /// Address of the Pulsar port.
     pub pulsar_listen: String,
-    /// `host:port` told to Pulsar clients by lookup; default: the address bound.
+    /// `host:port` told to Pulsar clients by lookup. By default the address bound; when that is every address
+    /// of the machine, the one by which the client is connected.
     pub pulsar_advertised: Option<String>,
     /// Address of the HTTP port.
     pub http_listen: String,

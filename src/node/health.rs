@@ -1,6 +1,6 @@
 //! Whether the node serves, for `/health/ready`.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::bookie::Bookie;
 use crate::frontend::admin::Health;
@@ -9,12 +9,18 @@ use crate::frontend::admin::Health;
 pub(super) struct NodeHealth {
     /// Why it does not serve, if it does not.
     reason: Mutex<Option<String>>,
-    bookie: Option<Bookie>,
+    bookie: OnceLock<Bookie>,
 }
 
 impl NodeHealth {
-    pub(super) fn new(bookie: Option<Bookie>) -> Self {
-        Self { reason: Mutex::new(Some("starting".to_owned())), bookie }
+    pub(super) fn new() -> Self {
+        Self { reason: Mutex::new(Some("starting".to_owned())), bookie: OnceLock::new() }
+    }
+
+    /// Its bookie's health is the node's from now on.
+    pub(super) fn watch(&self, bookie: &Bookie) {
+        // A node has one bookie, told once.
+        let _ = self.bookie.set(bookie.clone());
     }
 
     fn reason(&self) -> MutexGuard<'_, Option<String>> {
@@ -35,7 +41,7 @@ impl Health for NodeHealth {
         if let Some(reason) = self.reason().clone() {
             return Err(reason);
         }
-        match self.bookie.as_ref().and_then(|bookie| bookie.stats().poisoned) {
+        match self.bookie.get().and_then(|bookie| bookie.stats().poisoned) {
             Some(reason) => Err(format!("the journal is poisoned: {reason}")),
             None => Ok(()),
         }

@@ -11,7 +11,7 @@ use super::health::NodeHealth;
 use super::metrics::{BookieMetrics, ConnectionMetrics};
 use super::{BrokerPart, Node, NodeConfig, NodeError};
 use crate::bookie::{Bookie, BookieService};
-use crate::broker::Broker;
+use crate::broker::{Broker, BrokerAddresses};
 use crate::frontend::admin::{AdminConfig, AdminFrontend, AdminPorts};
 use crate::frontend::pulsar::{PulsarConfig, PulsarFrontend};
 use crate::ledger::{BookieClient, LedgerClient, RemoteBookieConfig};
@@ -19,45 +19,72 @@ use crate::metadata::{
     Metadata, MetadataService, RemoteMetadata, RemoteMetadataConfig, SingleNodeConfig,
     SingleNodeMetadata,
 };
+use crate::reached;
 use crate::rpc::{Routes, ServerConfig, serve};
-use crate::runtime::{DiskResult, Listener, Runtime, Shutdown};
+use crate::runtime::{DiskResult, Listener, Runtime, Shutdown, is_any_host};
 
 /// Says which incarnation of a bookie this folder belongs to, as metadata was told.
 const BOOKIE_MARKER: &str = "bookie-id";
 
+/// Starts all parts. If one fails, those started before it are stopped.
 pub(super) async fn start(runtime: Runtime, config: NodeConfig) -> Result<Node, NodeError> {
     create_durably(&runtime, &config.data).await?;
     let folder = runtime.disk.lock(&config.data).await?;
-    let stop = Shutdown::new();
-
     let listener = match &config.rpc_listen {
         Some(address) => Some(listen(&runtime, address).await?),
         None => None,
     };
-    let rpc_address = listener.as_ref().map(Listener::local_address);
-    let advertised = config.rpc_advertised.clone().or_else(|| rpc_address.clone());
-
     let (metadata, own_metadata) = start_metadata(&runtime, &config).await?;
-    let mut routes = Routes::new();
-    if own_metadata.is_some() {
-        routes = routes.with(MetadataService::server(Arc::clone(&metadata)));
-    }
-
-    // A node without a node-to-node port is reached by nobody but itself.
-    let advertised = advertised.unwrap_or_else(|| "local".to_owned());
-    let bookie = match config.roles.bookie {
-        true => Some(start_bookie(&runtime, &config, &metadata, &advertised).await?),
-        false => None,
+    let mut node = Node {
+        metadata,
+        own_metadata,
+        bookie: None,
+        registration: None,
+        broker: None,
+        rpc_address: listener.as_ref().map(Listener::local_address),
+        rpc_server: None,
+        health: Arc::new(NodeHealth::new()),
+        stop: Shutdown::new(),
+        _folder: folder,
     };
-    if let Some(bookie) = &bookie {
-        routes = routes.with(BookieService::server(runtime.clone(), bookie.clone()));
+    match start_roles(&runtime, &config, listener, &mut node).await {
+        Ok(()) => {
+            node.health.ready_now();
+            Ok(node)
+        }
+        Err(error) => {
+            reached!("node: a start failed half way");
+            node.stop().await;
+            Err(error)
+        }
     }
-    let rpc_server = listener.map(|listener| {
-        let serving =
-            serve(runtime.clone(), listener, routes, ServerConfig::default(), stop.signal());
+}
+
+async fn start_roles(
+    runtime: &Runtime,
+    config: &NodeConfig,
+    listener: Option<Listener>,
+    node: &mut Node,
+) -> Result<(), NodeError> {
+    let mut routes = Routes::new();
+    if node.own_metadata.is_some() {
+        routes = routes.with(MetadataService::server(Arc::clone(&node.metadata)));
+    }
+    // A node without a node-to-node port is reached by nobody but itself.
+    let advertised = config.rpc_advertised.clone().or_else(|| node.rpc_address.clone());
+    let advertised = advertised.unwrap_or_else(|| "local".to_owned());
+    if config.roles.bookie {
+        let bookie = start_bookie(runtime, config, &node.metadata, &advertised).await;
+        let bookie = node.bookie.insert(bookie?);
+        routes = routes.with(BookieService::server(runtime.clone(), bookie.clone()));
+        node.health.watch(bookie);
+    }
+    node.rpc_server = listener.map(|listener| {
+        let stop = node.stop.signal();
+        let serving = serve(runtime.clone(), listener, routes, ServerConfig::default(), stop);
         runtime.tasks.spawn("rpc server", serving)
     });
-    let registration = bookie.as_ref().map(|bookie| {
+    node.registration = node.bookie.as_ref().map(|bookie| {
         let id = bookie.id();
         let watched = bookie.clone();
         let writable = move || {
@@ -65,38 +92,19 @@ pub(super) async fn start(runtime: Runtime, config: NodeConfig) -> Result<Node, 
             !stats.read_only && stats.poisoned.is_none()
         };
         BookieRegistration::start(
-            &runtime,
-            Arc::clone(&metadata),
+            runtime,
+            Arc::clone(&node.metadata),
             id,
             advertised,
             Arc::new(writable),
             RegistrationConfig::default(),
-            stop.signal(),
+            node.stop.signal(),
         )
     });
-
-    let health = Arc::new(NodeHealth::new(bookie.clone()));
-    let broker = match config.roles.broker {
-        true => {
-            let part =
-                start_broker(&runtime, &config, &metadata, bookie.as_ref(), &health, &stop).await?;
-            Some(part)
-        }
-        false => None,
-    };
-    health.ready_now();
-    Ok(Node {
-        metadata,
-        own_metadata,
-        bookie,
-        registration,
-        broker,
-        rpc_address,
-        rpc_server,
-        health,
-        stop,
-        _folder: folder,
-    })
+    if config.roles.broker {
+        node.broker = Some(start_broker(runtime, config, node).await?);
+    }
+    Ok(())
 }
 
 /// Creates the folder and makes its name, and those of its parents, durable: a folder that a power loss
@@ -152,11 +160,9 @@ async fn start_bookie(
 async fn start_broker(
     runtime: &Runtime,
     config: &NodeConfig,
-    metadata: &Metadata,
-    bookie: Option<&Bookie>,
-    health: &Arc<NodeHealth>,
-    stop: &Shutdown,
+    node: &Node,
 ) -> Result<BrokerPart, NodeError> {
+    let (metadata, bookie) = (&node.metadata, node.bookie.as_ref());
     let local = bookie.map(|bookie| {
         let client: Arc<dyn BookieClient> = Arc::new(LocalBookie::new(bookie.clone()));
         (bookie.id(), client)
@@ -166,7 +172,7 @@ async fn start_broker(
         Arc::clone(metadata),
         local,
         RemoteBookieConfig::default(),
-        stop.signal(),
+        node.stop.signal(),
     );
     // Before that no topic could be opened; clients would only be told to come back.
     bookies.wait_for_writable(config.broker.quorum.ensemble as usize).await;
@@ -187,17 +193,70 @@ async fn start_broker(
     if let Some(bookie) = bookie {
         sources.push(Arc::new(BookieMetrics(bookie.clone())));
     }
-    let ports = AdminPorts { health: Arc::clone(health) as _, metrics: sources };
-    let host = pulsar
-        .service_url()
-        .trim_start_matches("pulsar://")
-        .rsplit_once(':')
-        .map_or("localhost", |(host, _)| host)
-        .to_owned();
-    let admin_config =
-        AdminConfig::new(&config.http_listen, &host, pulsar.service_url(), &config.broker.cluster);
-    let admin = AdminFrontend::start(runtime.clone(), broker.clone(), ports, admin_config)
-        .await
-        .map_err(|error| NodeError::Listen { address: config.http_listen.clone(), error })?;
+    let ports = AdminPorts { health: Arc::clone(&node.health) as _, metrics: sources };
+    let reachable = Reachable::of(config, pulsar.local_address());
+    let admin_config = AdminConfig {
+        host_of_connection: reachable.is_guess,
+        ..AdminConfig::new(
+            &config.http_listen,
+            &reachable.host,
+            &reachable.pulsar,
+            &config.broker.cluster,
+        )
+    };
+    let admin = AdminFrontend::start(runtime.clone(), broker.clone(), ports, admin_config).await;
+    let admin = match admin {
+        Ok(admin) => admin,
+        Err(error) => {
+            pulsar.stop().await;
+            return Err(NodeError::Listen { address: config.http_listen.clone(), error });
+        }
+    };
+    let addresses = BrokerAddresses { pulsar: reachable.pulsar, http: admin.web_url().to_owned() };
+    let counters = pulsar.counters();
+    broker.join(addresses, Arc::new(move || counters.active())).await;
     Ok(BrokerPart { broker, ledgers, pulsar, admin })
+}
+
+/// Where others are told to find this broker.
+struct Reachable {
+    host: String,
+    pulsar: String,
+    /// Nobody said, and the address bound is every address of the machine.
+    is_guess: bool,
+}
+
+impl Reachable {
+    fn of(config: &NodeConfig, bound: &str) -> Self {
+        let host_of = |address: &str| {
+            let address = address.trim_start_matches("pulsar://");
+            address.rsplit_once(':').map_or(address, |(host, _)| host).to_owned()
+        };
+        if let Some(told) = &config.pulsar_advertised {
+            let pulsar = match told.contains("://") {
+                true => told.clone(),
+                false => format!("pulsar://{told}"),
+            };
+            return Self { host: host_of(told), pulsar, is_guess: false };
+        }
+        if !is_any_host(bound) {
+            return Self {
+                host: host_of(bound),
+                pulsar: format!("pulsar://{bound}"),
+                is_guess: false,
+            };
+        }
+        // The host by which other nodes reach this one is known if there are any.
+        let advertised = config.rpc_advertised.as_deref().filter(|address| !is_any_host(address));
+        let host = advertised.map_or_else(|| "localhost".to_owned(), host_of);
+        let port = bound.rsplit(':').next().unwrap_or_default();
+        let pulsar = format!("pulsar://{host}:{port}");
+        tracing::warn!(
+            listening = bound,
+            told = pulsar,
+            "listening on every address and none is advertised: a client is told the address by which it is \
+             connected, other brokers tell theirs {pulsar}"
+        );
+        Self { host, pulsar, is_guess: true }
+    }
 }

@@ -18,7 +18,7 @@ use tower::util::BoxCloneSyncService;
 use super::hyper_runtime::{ClockTimer, TaskExecutor, stream_io};
 use super::{CONNECTION_WINDOW_BYTES, FRAME_BYTES, STREAM_WINDOW_BYTES};
 use crate::reached;
-use crate::runtime::{ByteStream, Listener, Runtime, ShutdownSignal};
+use crate::runtime::{Accepted, ByteStream, Listener, Runtime, ShutdownSignal};
 
 type HttpRequest = http::Request<Incoming>;
 type HttpResponse = http::Response<Body>;
@@ -120,7 +120,7 @@ pub async fn serve(
             accepted = accepted => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => {
+            Ok(Accepted { stream, peer, .. }) => {
                 let connection = serve_connection(
                     runtime.clone(),
                     stream,

@@ -30,7 +30,10 @@ pub use index::{
     IndexChange, IndexDriver, IndexError, IndexFactoryDriver, OrderedIndex, OrderedIndexFactory,
 };
 pub use mailbox::{Mailbox, MailboxSender, mailbox};
-pub use network::{ByteStream, ByteStreamIo, Listener, ListenerDriver, Network, NetworkDriver};
+pub use network::{
+    Accepted, ByteStream, ByteStreamIo, Listener, ListenerDriver, Network, NetworkDriver,
+    is_any_host,
+};
 pub use random::{Random, RandomSource, mix};
 pub use shutdown::{Shutdown, ShutdownSignal};
 pub use tasks::{Task, TaskCancelled, TaskDriver, Tasks};

@@ -26,11 +26,27 @@ pub trait NetworkDriver: Send + Sync {
     async fn connect(&self, address: &str) -> io::Result<ByteStream>;
 }
 
+/// A connection that somebody opened to us. Both addresses are `host:port`.
+pub struct Accepted {
+    /// The connection.
+    pub stream: ByteStream,
+    /// The other side's address.
+    pub peer: String,
+    /// Our own address as the other side reached it: a listener on every address has one for each.
+    pub local: String,
+}
+
+/// Whether a `host:port` is of every address of its machine: one can listen there, but not connect to it.
+pub fn is_any_host(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    matches!(host, "0.0.0.0" | "[::]" | "::" | "")
+}
+
 /// What a listening socket must provide.
 #[async_trait]
 pub trait ListenerDriver: Send + Sync {
-    /// The next connection and its peer's address.
-    async fn accept(&self) -> io::Result<(ByteStream, String)>;
+    /// The next connection.
+    async fn accept(&self) -> io::Result<Accepted>;
     /// The address bound, with the real port.
     fn local_address(&self) -> String;
 }
@@ -61,8 +77,8 @@ impl Network {
 }
 
 impl Listener {
-    /// The next connection and its peer's address.
-    pub async fn accept(&self) -> io::Result<(ByteStream, String)> {
+    /// The next connection.
+    pub async fn accept(&self) -> io::Result<Accepted> {
         self.0.accept().await
     }
 

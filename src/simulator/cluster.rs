@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::plan::{Plan, Topology};
 use crate::bookie::BookieConfig;
 use crate::node::{Node, NodeConfig, Roles};
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, Shutdown};
 use crate::runtime::sim::{SimNode, World};
 
 /// Longest message in a run, bytes.
@@ -24,6 +24,8 @@ struct Slot {
     node: Option<Arc<Node>>,
     /// The process gave up (failed start, poisoned) and must be started again.
     gave_up: Option<String>,
+    /// The process is to stop in order.
+    stop: Shutdown,
 }
 
 /// One node of the cluster.
@@ -74,11 +76,12 @@ impl Cluster {
         Self { nodes, world: world.clone(), gave_up: 0 }
     }
 
-    /// Address of the broker's Pulsar port.
+    /// Addresses of the brokers' Pulsar ports, as a service URL.
     pub fn broker_address(&self) -> String {
-        let broker = self.nodes.iter().find(|node| node.roles.broker);
-        let host = broker.map_or("", |node| node.machine.host());
-        format!("{host}:{PULSAR_PORT}")
+        let brokers = self.nodes.iter().filter(|node| node.roles.broker);
+        let addresses: Vec<String> =
+            brokers.map(|node| format!("{}:{PULSAR_PORT}", node.machine.host())).collect();
+        addresses.join(",")
     }
 
     /// Starts what is down and due, and starts again what gave up.
@@ -126,6 +129,11 @@ impl ClusterNode {
         locked(&self.slot).node.clone()
     }
 
+    /// Asks the process to stop in order, as a signal would; then it is started again.
+    pub fn stop_in_order(&self) {
+        locked(&self.slot).stop.trigger();
+    }
+
     fn start(&self) {
         *locked(&self.slot) = Slot::default();
         let (slot, config) = (Arc::clone(&self.slot), self.config.clone());
@@ -138,14 +146,42 @@ async fn live(runtime: Runtime, config: NodeConfig, slot: Arc<Mutex<Slot>>) {
     let reason = match Node::start(runtime, config).await {
         Ok(node) => {
             let node = Arc::new(node);
-            locked(&slot).node = Some(Arc::clone(&node));
-            node.failed().await
+            let stop = {
+                let mut slot = locked(&slot);
+                slot.node = Some(Arc::clone(&node));
+                slot.stop.signal()
+            };
+            let failed = tokio::select! {
+                biased;
+                reason = node.failed() => Some(reason),
+                () = stop.triggered() => None,
+            };
+            match failed {
+                Some(reason) => reason,
+                None => {
+                    locked(&slot).node = None;
+                    stop_in_order(node).await;
+                    "stopped in order".to_owned()
+                }
+            }
         }
         Err(error) => error.to_string(),
     };
     let mut slot = locked(&slot);
     slot.node = None;
     slot.gave_up = Some(reason);
+}
+
+async fn stop_in_order(node: Arc<Node>) {
+    match Arc::try_unwrap(node) {
+        Ok(node) => node.stop().await,
+        // Somebody looks at it right now: at least what matters to clients.
+        Err(node) => {
+            if let Some(broker) = node.broker() {
+                broker.stop().await;
+            }
+        }
+    }
 }
 
 fn configure(host: &str, roles: Roles, plan: &Plan) -> NodeConfig {
@@ -176,6 +212,8 @@ fn configure(host: &str, roles: Roles, plan: &Plan) -> NodeConfig {
     config.broker.ledger_entries_max = plan.ledger_entries_max;
     config.broker.cursor_ledger_entries_max = plan.cursor_ledger_entries_max;
     config.broker.trim_interval = Duration::from_secs(3);
+    config.broker.ownership.session_time_to_live = Duration::from_secs(3);
+    config.broker.ownership.shedding_interval = Duration::from_secs(5);
     config.broker.tail_cache_bytes = plan.tail_cache_bytes;
     config.broker.topic_pending_max = plan.topic_pending_max;
     config

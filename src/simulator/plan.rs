@@ -63,6 +63,8 @@ pub enum FaultKind {
     Clock,
     /// The index is lost with the crash.
     IndexLoss,
+    /// Topics are unloaded, bundles given up, brokers stopped in order.
+    MoveTopics,
 }
 
 impl FaultKind {
@@ -81,6 +83,7 @@ impl FaultKind {
         Self::DiskFull,
         Self::Clock,
         Self::IndexLoss,
+        Self::MoveTopics,
     ];
 
     /// The word in reports.
@@ -99,6 +102,7 @@ impl FaultKind {
             Self::DiskFull => "disk_full",
             Self::Clock => "clock",
             Self::IndexLoss => "index_loss",
+            Self::MoveTopics => "move_topics",
         }
     }
 }

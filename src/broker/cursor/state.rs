@@ -296,7 +296,7 @@ mod tests {
     fn chain() -> Chain {
         let mut chain = Chain::default();
         for (id, entries) in [(3, 2), (5, 0), (8, 4)] {
-            chain.push(LedgerId(id), 0);
+            chain.push(LedgerId(id), 0, 1);
             chain.update_last(|last| last.entries = entries);
         }
         chain

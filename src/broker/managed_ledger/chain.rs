@@ -18,6 +18,8 @@ pub struct ChainLedger {
     pub publish_min: Option<WallTime>,
     /// Its end is decided.
     pub closed: bool,
+    /// The topic's epoch when it was listed: of the one owner who wrote it.
+    pub epoch: u64,
 }
 
 /// Ledgers in order; only the last may be open.
@@ -65,10 +67,16 @@ impl Chain {
     }
 
     /// A new, empty ledger at the end.
-    pub fn push(&mut self, id: LedgerId, first_index: u64) {
-        let ledger =
-            ChainLedger { id, entries: 0, bytes: 0, first_index, publish_min: None, closed: false };
-        self.ledgers.push(ledger);
+    pub fn push(&mut self, id: LedgerId, first_index: u64, epoch: u64) {
+        self.ledgers.push(ChainLedger {
+            id,
+            entries: 0,
+            bytes: 0,
+            first_index,
+            publish_min: None,
+            closed: false,
+            epoch,
+        });
     }
 
     /// The ledger of this id.
@@ -182,7 +190,7 @@ mod tests {
         let mut chain = Chain::default();
         assert_eq!(chain.last_confirmed(), BEFORE_ALL);
         for (id, entries) in [(3, 2), (5, 0), (8, 4)] {
-            chain.push(LedgerId(id), 0);
+            chain.push(LedgerId(id), 0, 1);
             chain.update_last(|last| last.entries = entries);
         }
         assert_eq!(chain.last_confirmed(), at(8, 3));

@@ -19,7 +19,7 @@ use crate::broker::cursor::{Cursor, CursorPlace};
 use crate::broker::messages::InitialPosition;
 use crate::domain::{LedgerId, Position, WallTime};
 use crate::ledger::LedgerReader;
-use crate::metadata::{Expect, Revision};
+use crate::metadata::{Expect, Metadata, MetadataError, Revision};
 use crate::reached;
 use crate::runtime::MailboxSender;
 
@@ -143,6 +143,16 @@ impl ManagedLedger {
         events: Arc<dyn ManagedLedgerEvents>,
     ) -> Result<Self, ManagedLedgerError> {
         open::open(environment, name, create, events).await
+    }
+
+    /// Writes the record of a log nobody has opened yet, with nothing in it and epoch 0.
+    pub(in crate::broker) async fn create(
+        metadata: &Metadata,
+        name: &str,
+    ) -> Result<(), MetadataError> {
+        let record = TopicRecord::new((0, 0), &Chain::default(), 0, Vec::new());
+        let key = Shared::key(name);
+        metadata.put(&key, record.encode(), Expect::Absent, None).await.map(drop)
     }
 
     /// Appends in order; never blocks. Each entry gets its outcome by the events, in order.

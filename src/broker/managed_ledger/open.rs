@@ -16,9 +16,10 @@ use super::{ManagedLedgerEnvironment, roll};
 use crate::broker::EntryHeader;
 use crate::broker::cursor::recover_cursors;
 use crate::domain::EntryId;
+use crate::ledger::{ClosedLedger, LedgerReadError};
 use crate::metadata::Expect;
-use crate::reached;
 use crate::runtime::mailbox;
+use crate::{mutant, reached};
 
 /// Claims lost in a row before opening fails.
 const CLAIMS_MAX: u32 = 5;
@@ -93,7 +94,8 @@ async fn claim(
         }
     };
     let chain = Chain::new(ledgers);
-    let epoch = epoch + 1;
+    let epoch = if mutant!("B-epoch") { epoch.max(1) } else { epoch + 1 };
+    let expect = if mutant!("B-claim") { Expect::Any } else { expect };
     let owner = environment.runtime.random.next();
     let record = TopicRecord::new((epoch, owner), &chain, next_index, properties.clone());
     let clock = &environment.runtime.clock;
@@ -113,8 +115,14 @@ async fn find_end(
 ) -> Result<u64, ManagedLedgerError> {
     let storage = |error: String| ManagedLedgerError::Storage(error);
     // A listed ledger that is missing is an error, never silently dropped.
-    let closed =
-        environment.ledgers.recover(last.id).await.map_err(|error| storage(error.to_string()))?;
+    let closed = if mutant!("B-fence") {
+        let read = |error: LedgerReadError| storage(error.to_string());
+        let reader = environment.ledgers.open(last.id).await.map_err(read)?;
+        let last_entry = reader.last_add_confirmed().await.map_err(read)?;
+        ClosedLedger { ledger: last.id, last_entry, length: 0 }
+    } else {
+        environment.ledgers.recover(last.id).await.map_err(|error| storage(error.to_string()))?
+    };
     last.entries = roll::count_up_to(closed.last_entry);
     last.bytes = closed.length;
     last.closed = true;

@@ -19,6 +19,9 @@ pub(super) struct ListedLedger {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     publish_min: Option<WallTime>,
     closed: bool,
+    /// The topic's epoch when it was listed; 0 in records of before that was kept.
+    #[serde(default)]
+    epoch: u64,
 }
 
 /// The record.
@@ -55,6 +58,7 @@ impl TopicRecord {
                 first_index: ledger.first_index,
                 publish_min: if ledger.closed { ledger.publish_min } else { None },
                 closed: ledger.closed,
+                epoch: ledger.epoch,
             })
             .collect();
         Self { format: FORMAT, epoch, owner, next_index, ledgers, properties }
@@ -70,6 +74,7 @@ impl TopicRecord {
                 first_index: ledger.first_index,
                 publish_min: ledger.publish_min,
                 closed: ledger.closed,
+                epoch: ledger.epoch,
             })
             .collect()
     }

@@ -44,6 +44,7 @@ impl Cluster {
         let limits = LedgerConfig::default();
         let ledgers = LedgerClient::new(runtime.clone(), Arc::clone(&store), pool, limits);
         let broker = Broker::new(runtime, store, ledgers, config.clone());
+        broker.own_everything();
         Self { broker, metadata, bookies, config }
     }
 

@@ -116,8 +116,9 @@ impl TopicTask {
                 }
                 Effect::Deliver { consumer, epoch, entries } => {
                     let (now, wall) = (self.now, self.wall);
-                    let has_room =
+                    let (has_room, messages, bytes) =
                         deliver(subscription, consumer, epoch, &entries, content, (now, wall));
+                    self.shared.carry(messages, bytes);
                     if !has_room {
                         let event = Event::Room { consumer, has_room };
                         effects.extend(subscription.machine.on(event));
@@ -276,7 +277,8 @@ const fn read_id(read: &Effect) -> Option<ReadId> {
     }
 }
 
-/// Hands entries to a consumer's sink; whether its connection has room for more.
+/// Hands entries to a consumer's sink; whether its connection has room for more, and how many messages and
+/// bytes they were.
 fn deliver(
     subscription: &mut Subscription,
     key: ConsumerKey,
@@ -284,8 +286,8 @@ fn deliver(
     entries: &[Assigned],
     content: &mut ReadContent,
     (now, wall): (Instant, crate::domain::WallTime),
-) -> bool {
-    let Some(consumer) = subscription.consumers.get_mut(&key) else { return true };
+) -> (bool, u64, u64) {
+    let Some(consumer) = subscription.consumers.get_mut(&key) else { return (true, 0, 0) };
     let (mut messages, mut bytes, mut redelivered) = (0_u64, 0_u64, 0_u64);
     let mut deliveries = Vec::with_capacity(entries.len());
     for assigned in entries {
@@ -315,5 +317,5 @@ fn deliver(
     consumer.sink.deliver(deliveries);
     let has_room = consumer.sink.has_room();
     subscription.note_delivered(messages, bytes, now, wall);
-    has_room
+    (has_room, messages, bytes)
 }

@@ -25,9 +25,23 @@ pub(in crate::broker) struct TopicShared {
     pub(super) pending: AtomicUsize,
     pub(super) pending_max: usize,
     pub(super) closing: AtomicBool,
+    /// Messages and bytes published and delivered here.
+    pub(super) carried_messages: AtomicU64,
+    pub(super) carried_bytes: AtomicU64,
 }
 
 impl TopicShared {
+    pub(super) fn carry(&self, messages: u64, bytes: u64) {
+        self.carried_messages.fetch_add(messages, Ordering::Relaxed);
+        self.carried_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Messages and bytes published and delivered since it was loaded.
+    pub(in crate::broker) fn carried(&self) -> (u64, u64) {
+        let messages = self.carried_messages.load(Ordering::Relaxed);
+        (messages, self.carried_bytes.load(Ordering::Relaxed))
+    }
+
     /// No longer to be used; a new load will replace it.
     pub(in crate::broker) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire) || self.mailbox.is_closed()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use super::command::Command;
 use super::handle::{Topic, TopicShared};
@@ -63,6 +63,8 @@ pub(in crate::broker) async fn load(
         pending: AtomicUsize::new(0),
         pending_max: environment.config.topic_pending_max,
         closing: AtomicBool::new(false),
+        carried_messages: AtomicU64::new(0),
+        carried_bytes: AtomicU64::new(0),
     });
     let topic = Topic { inner: Arc::clone(&shared) };
     let ended = topic.clone();

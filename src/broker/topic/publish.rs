@@ -135,6 +135,7 @@ impl TopicTask {
             if result.is_ok() {
                 committed = true;
                 self.inward.add(u64::from(pending.messages), pending.bytes, self.now);
+                self.shared.carry(u64::from(pending.messages), pending.bytes);
             }
             self.answer(pending, result);
         }

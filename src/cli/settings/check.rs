@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Settings, SettingsError};
+use crate::broker::ownership::bundle::BUNDLES_OF_NAMESPACE_MAX;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -66,6 +67,7 @@ fn numbers(settings: &Settings) -> Result<(), String> {
         ("broker.ledger_bytes_max", broker.ledger_bytes_max, 1, u64::MAX),
         ("broker.topic_pending_max", size(broker.topic_pending_max), 1, 10_000_000),
         ("broker.unacked_per_consumer_max", broker.unacked_per_consumer_max.into(), 1, u64::MAX),
+        ("broker.bundles", broker.bundles.into(), 1, BUNDLES_OF_NAMESPACE_MAX.into()),
     ] {
         if value < least {
             return Err(format!("{name} is {value}: at least {least} is needed"));
@@ -88,6 +90,8 @@ fn durations(settings: &Settings) -> Result<(), String> {
         ("broker.ledger_age_max", broker.ledger_age_max, 1000 * MILLISECOND, TEN_YEARS),
         ("broker.trim_interval", broker.trim_interval, 10 * MILLISECOND, TEN_YEARS),
         ("broker.cursor_flush_interval", broker.cursor_flush_interval, MILLISECOND, HOUR),
+        ("broker.session_time_to_live", broker.session_time_to_live, 100 * MILLISECOND, HOUR),
+        ("broker.shedding_interval", broker.shedding_interval, Duration::ZERO, TEN_YEARS),
     ] {
         let shown = humantime::format_duration;
         if value < least {
@@ -172,6 +176,8 @@ mod tests {
             ("broker", "trim_interval", ["\"0s\"", "\"9000years\""]),
             ("broker", "cursor_flush_interval", ["\"0s\"", "\"9000years\""]),
             ("broker", "topic_pending_max", ["0", huge]),
+            ("broker", "bundles", ["0", "129"]),
+            ("broker", "session_time_to_live", ["\"0s\"", "\"2h\""]),
             ("broker", "cluster", ["\"\"", "\"a/b\""]),
         ] {
             for value in values {

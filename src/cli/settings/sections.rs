@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::bookie::BookieConfig;
-use crate::broker::BrokerConfig;
+use crate::broker::{BrokerConfig, OwnershipConfig};
 use crate::frontend::pulsar::codec::MAX_MESSAGE_SIZE_DEFAULT;
 use crate::ledger::{LedgerConfig, Quorum};
 
@@ -36,7 +36,8 @@ pub(crate) struct PulsarSettings {
     pub(crate) host: String,
     /// Port; 0 asks for any.
     pub(crate) port: u16,
-    /// `host:port` told to clients; empty: the address bound.
+    /// `host:port` told to clients; empty: the address bound, or, when that is every address of the machine,
+    /// the one by which the client is connected.
     pub(crate) advertised: String,
     /// Longest message accepted, bytes of metadata and payload.
     pub(crate) message_bytes_max: usize,
@@ -101,6 +102,14 @@ pub(crate) struct BrokerSettings {
     pub(crate) trim_interval: Duration,
     #[serde(with = "readable_duration")]
     pub(crate) cursor_flush_interval: Duration,
+    /// Bundles of a namespace that is used for the first time.
+    pub(crate) bundles: u32,
+    /// Others may try to take this broker's bundles when metadata has not heard of it for this long.
+    #[serde(with = "readable_duration")]
+    pub(crate) session_time_to_live: Duration,
+    /// How often loads are compared; 0s never gives a bundle up.
+    #[serde(with = "readable_duration")]
+    pub(crate) shedding_interval: Duration,
 }
 
 impl Default for Settings {
@@ -178,6 +187,9 @@ impl Default for BrokerSettings {
             unacked_per_consumer_max: config.unacked_per_consumer_max,
             trim_interval: config.trim_interval,
             cursor_flush_interval: config.cursor_flush_interval,
+            bundles: config.ownership.bundles,
+            session_time_to_live: config.ownership.session_time_to_live,
+            shedding_interval: config.ownership.shedding_interval,
         }
     }
 }
@@ -232,6 +244,12 @@ impl BrokerSettings {
             unacked_per_consumer_max: self.unacked_per_consumer_max,
             trim_interval: self.trim_interval,
             cursor_flush_interval: self.cursor_flush_interval,
+            ownership: OwnershipConfig {
+                bundles: self.bundles,
+                session_time_to_live: self.session_time_to_live,
+                shedding_interval: self.shedding_interval,
+                ..OwnershipConfig::default()
+            },
             ..BrokerConfig::with_quorum(Quorum::SINGLE)
         }
     }

@@ -64,6 +64,7 @@ pub struct Producer {
     inbox: Arc<Inbox>,
     window: Arc<Semaphore>,
     name: Arc<str>,
+    broker: Arc<str>,
     client: PulsarClient,
 }
 
@@ -101,14 +102,19 @@ impl Producer {
         let window = Arc::new(Semaphore::new(options.pending_max.max(1)));
         let (inbox, inputs) = mailbox(usize::MAX);
         let session = session::open(&client, topic, options, inbox.clone()).await?;
-        let name = session.name();
+        let (name, broker) = (session.name(), session.broker());
         client.runtime().tasks.spawn("client-producer", session.run(inputs));
-        Ok(Self { inbox: Arc::new(Inbox(inbox)), window, name, client })
+        Ok(Self { inbox: Arc::new(Inbox(inbox)), window, name, broker, client })
     }
 
     /// Its name, given or made by the broker.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// `host:port` of the broker it was opened at; of its only one, if it does not connect again.
+    pub fn broker(&self) -> &str {
+        &self.broker
     }
 
     /// Takes a message in and gives its outcome to come. Waits while too many are pending. Messages are sent

@@ -166,6 +166,10 @@ impl Session {
         Arc::clone(&self.name)
     }
 
+    pub(super) fn broker(&self) -> Arc<str> {
+        Arc::clone(&self.connection.address)
+    }
+
     /// Serves until closed and nothing is pending.
     pub(super) async fn run(mut self, mut inputs: Mailbox<ProducerInput>) {
         let clock = self.client.runtime().clock.clone();

@@ -1,4 +1,4 @@
-//! The cluster and its brokers: one of each.
+//! The cluster and its brokers.
 
 use std::sync::Arc;
 
@@ -44,8 +44,11 @@ pub(crate) async fn cluster(
 }
 
 /// Brokers by `host:port` of their HTTP.
-pub(crate) async fn brokers(State(state): State<Arc<AdminState>>) -> Json<Vec<String>> {
-    Json(vec![broker_id(&state)])
+pub(crate) async fn brokers(
+    State(state): State<Arc<AdminState>>,
+) -> Result<Json<Vec<String>>, Refusal> {
+    let brokers = state.broker.brokers().await?;
+    Ok(Json(brokers.iter().map(|broker| broker_id(&broker.http)).collect()))
 }
 
 /// The same for one cluster.
@@ -54,12 +57,16 @@ pub(crate) async fn brokers_of(
     ClusterPath(name): ClusterPath,
 ) -> Result<Json<Vec<String>>, Refusal> {
     known_cluster(&state, &name)?;
-    Ok(Json(vec![broker_id(&state)]))
+    brokers(State(state)).await
 }
 
-/// The leader among the brokers.
-pub(crate) async fn leader(State(state): State<Arc<AdminState>>) -> Json<LeaderAnswer> {
-    Json(LeaderAnswer { broker_id: broker_id(&state), service_url: state.web_url.clone() })
+/// The leader among the brokers. Nothing here needs one; tools want to see one, so the oldest is named.
+pub(crate) async fn leader(
+    State(state): State<Arc<AdminState>>,
+) -> Result<Json<LeaderAnswer>, Refusal> {
+    let brokers = state.broker.brokers().await?;
+    let oldest = brokers.first().map_or(&state.web_url, |broker| &broker.http);
+    Ok(Json(LeaderAnswer { broker_id: broker_id(oldest), service_url: oldest.clone() }))
 }
 
 /// The version of this build.
@@ -67,8 +74,8 @@ pub(crate) async fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-fn broker_id(state: &AdminState) -> String {
-    state.web_url.trim_start_matches("http://").to_owned()
+fn broker_id(http: &str) -> String {
+    http.trim_start_matches("http://").to_owned()
 }
 
 fn known_cluster(state: &AdminState, name: &str) -> Result<(), Refusal> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
+use http::{StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -18,10 +18,19 @@ use super::AdminConfig;
 use super::refusal::Refusal;
 use crate::domain::Instant;
 use crate::reached;
-use crate::runtime::{ByteStream, Clock, ShutdownSignal};
+use crate::runtime::{Accepted, Clock, ShutdownSignal};
 
 /// Headers of one request; more are answered 431.
 const HEADERS_MAX: usize = 100;
+
+/// How a request reached us; goes with each request.
+#[derive(Clone)]
+pub(crate) struct Reached {
+    /// Our own address as the client sees it.
+    pub(crate) local: Arc<str>,
+    /// All of the path: a router below another one sees only the rest.
+    pub(crate) uri: Uri,
+}
 
 /// What one connection may use.
 #[derive(Clone, Copy)]
@@ -61,7 +70,7 @@ impl Activity {
 /// Serves requests until the peer leaves, breaks a limit, or the front end stops.
 pub(crate) async fn serve(
     clock: Clock,
-    stream: ByteStream,
+    accepted: Accepted,
     router: Router,
     limits: Limits,
     stop: ShutdownSignal,
@@ -72,7 +81,10 @@ pub(crate) async fn serve(
     });
     let service = {
         let (clock, activity) = (clock.clone(), Arc::clone(&activity));
-        service_fn(move |request: http::Request<Incoming>| {
+        let local: Arc<str> = accepted.local.into();
+        service_fn(move |mut request: http::Request<Incoming>| {
+            let reached = Reached { local: Arc::clone(&local), uri: request.uri().clone() };
+            request.extensions_mut().insert(reached);
             let (clock, activity, router) = (clock.clone(), Arc::clone(&activity), router.clone());
             async move {
                 activity.requests_running.fetch_add(1, Ordering::Relaxed);
@@ -89,7 +101,7 @@ pub(crate) async fn serve(
         .header_read_timeout(None) // the watch below is on our clock
         .max_headers(HEADERS_MAX)
         .max_buf_size(limits.header_bytes);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = builder.serve_connection(TokioIo::new(accepted.stream), service);
     tokio::select! {
         biased;
         () = stop.triggered() => {}

@@ -64,8 +64,8 @@ pub(crate) async fn serve(
             () = stop.triggered() => return,
             accepted = listener.accept() => accepted,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let accepted = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "an HTTP connection was not accepted");
                 runtime.clock.sleep(ACCEPT_PAUSE).await;
@@ -78,8 +78,13 @@ pub(crate) async fn serve(
             continue;
         };
         let limits = connection::Limits::of(&state.config);
-        let serving =
-            connection::serve(runtime.clock.clone(), stream, router.clone(), limits, stop.clone());
+        let serving = connection::serve(
+            runtime.clock.clone(),
+            accepted,
+            router.clone(),
+            limits,
+            stop.clone(),
+        );
         drop(runtime.tasks.spawn("admin connection", async move {
             serving.await;
             drop(open);

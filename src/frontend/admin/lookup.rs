@@ -1,4 +1,4 @@
-//! Which broker serves a topic: this one.
+//! Which broker serves a topic, and which bundle it is in.
 
 use std::sync::Arc;
 
@@ -7,7 +7,9 @@ use axum::extract::State;
 use serde::Serialize;
 
 use super::AdminState;
+use super::owner::Asked;
 use super::paths::TopicPath;
+use super::refusal::Refusal;
 
 /// All keys are always there: the C++ client demands the broker ones even when empty.
 #[derive(Serialize)]
@@ -21,22 +23,27 @@ pub(crate) struct LookupAnswer {
     broker_url_ssl: String,
 }
 
-/// The broker of a topic.
+/// The broker of a topic; if nobody serves it yet, a redirection to whoever should.
 pub(crate) async fn topic(
     State(state): State<Arc<AdminState>>,
-    TopicPath(_): TopicPath,
-) -> Json<LookupAnswer> {
-    Json(LookupAnswer {
-        broker_url: state.config.pulsar_url.clone(),
+    TopicPath(name): TopicPath,
+    asked: Asked,
+) -> Result<Json<LookupAnswer>, Refusal> {
+    let owner = asked.locate(&state, &name).await?;
+    Ok(Json(LookupAnswer {
+        broker_url: owner.pulsar.clone(),
         broker_url_tls: String::new(),
-        http_url: state.web_url.clone(),
+        http_url: owner.http,
         http_url_tls: String::new(),
-        native_url: state.config.pulsar_url.clone(),
+        native_url: owner.pulsar,
         broker_url_ssl: String::new(),
-    })
+    }))
 }
 
-/// The bundle a topic is in: the whole hash range.
-pub(crate) async fn bundle(TopicPath(_): TopicPath) -> &'static str {
-    "0x00000000_0xffffffff"
+/// The range of the bundle a topic is in.
+pub(crate) async fn bundle(
+    State(state): State<Arc<AdminState>>,
+    TopicPath(name): TopicPath,
+) -> Result<String, Refusal> {
+    Ok(state.broker.bundle_of(&name).await?.range())
 }

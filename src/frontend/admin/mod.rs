@@ -9,8 +9,11 @@ mod listener;
 mod lookup;
 mod metrics;
 mod namespaces;
+mod owner;
 mod partitions;
+mod parts;
 mod paths;
+mod peer;
 mod refusal;
 mod routes;
 mod statistics;
@@ -36,6 +39,8 @@ pub struct AdminConfig {
     pub advertised_host: String,
     /// The Pulsar service URL clients are told to use, `pulsar://host:port`.
     pub pulsar_url: String,
+    /// Clients are told the host by which they are connected instead.
+    pub host_of_connection: bool,
     /// The cluster's name.
     pub cluster: String,
     /// Open connections; one more is closed at once.
@@ -59,6 +64,7 @@ impl AdminConfig {
             listen: listen.to_owned(),
             advertised_host: advertised_host.to_owned(),
             pulsar_url: pulsar_url.to_owned(),
+            host_of_connection: false,
             cluster: cluster.to_owned(),
             connections_max: 256,
             header_bytes_max: 64 * 1024,
@@ -87,6 +93,7 @@ pub struct AdminPorts {
 
 /// What every request handler may use.
 pub(crate) struct AdminState {
+    runtime: Runtime,
     broker: Broker,
     ports: AdminPorts,
     config: AdminConfig,
@@ -98,6 +105,7 @@ pub(crate) struct AdminState {
 /// A running HTTP front end. It stops with its node, or when told to.
 pub struct AdminFrontend {
     address: String,
+    web_url: String,
     shutdown: Shutdown,
 }
 
@@ -114,12 +122,25 @@ impl AdminFrontend {
         let port = address.rsplit(':').next().unwrap_or_default();
         let web_url = format!("http://{}:{port}", config.advertised_host);
         let counters = listener::Counters::default();
-        let state = Arc::new(AdminState { broker, ports, config, web_url, counters });
+        let told = web_url.clone();
+        let state = Arc::new(AdminState {
+            runtime: runtime.clone(),
+            broker,
+            ports,
+            config,
+            web_url,
+            counters,
+        });
         let shutdown = Shutdown::new();
         let serving = listener::serve(runtime.clone(), listener, state, shutdown.signal());
         // Runs until told to stop or until the node's tasks end.
         drop(runtime.tasks.spawn("admin listener", serving));
-        Ok(Self { address, shutdown })
+        Ok(Self { address, web_url: told, shutdown })
+    }
+
+    /// `http://host:port` as clients and other brokers are told.
+    pub fn web_url(&self) -> &str {
+        &self.web_url
     }
 
     /// The address bound, with the real port.

@@ -6,11 +6,16 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use http::{Method, StatusCode};
 use serde::Serialize;
 
 use super::AdminState;
-use super::paths::{NamespacePath, Query, TenantPath};
+use super::parts::encoded;
+use super::paths::{BundlePath, NamespacePath, Query, TenantPath};
+use super::peer;
 use super::refusal::Refusal;
+use crate::broker::Bundle;
+use crate::broker::ownership::boundaries;
 use crate::domain::NamespaceName;
 
 /// A tenant's settings.
@@ -25,7 +30,7 @@ pub(crate) struct TenantAnswer {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct BundlesAnswer {
-    boundaries: Vec<&'static str>,
+    boundaries: Vec<String>,
     num_bundles: u32,
 }
 
@@ -39,12 +44,13 @@ pub(crate) struct PoliciesAnswer {
     schema_validation_enforced: bool,
 }
 
-const fn one_bundle() -> [&'static str; 2] {
-    ["0x00000000", "0xffffffff"]
-}
-
-fn bundles_answer() -> BundlesAnswer {
-    BundlesAnswer { boundaries: one_bundle().to_vec(), num_bundles: 1 }
+async fn bundles_answer(
+    state: &AdminState,
+    name: &NamespaceName,
+) -> Result<BundlesAnswer, Refusal> {
+    let count = state.broker.bundles(name).await?.len() as u32;
+    let boundaries = boundaries(count).iter().map(|bound| format!("0x{bound:08x}")).collect();
+    Ok(BundlesAnswer { boundaries, num_bundles: count })
 }
 
 fn known(state: &AdminState) -> BTreeSet<NamespaceName> {
@@ -91,7 +97,7 @@ pub(crate) async fn namespace(
     require(&state, &name).await?;
     Ok(Json(PoliciesAnswer {
         replication_clusters: vec![state.config.cluster.clone()],
-        bundles: bundles_answer(),
+        bundles: bundles_answer(&state, &name).await?,
         deleted: false,
         encryption_required: false,
         schema_validation_enforced: false,
@@ -104,7 +110,41 @@ pub(crate) async fn bundles(
     NamespacePath(name): NamespacePath,
 ) -> Result<Json<BundlesAnswer>, Refusal> {
     require(&state, &name).await?;
-    Ok(Json(bundles_answer()))
+    Ok(Json(bundles_answer(&state, &name).await?))
+}
+
+/// Gives every bundle of a namespace up, wherever it is: its topics are closed, clients look up again.
+pub(crate) async fn unload(
+    State(state): State<Arc<AdminState>>,
+    NamespacePath(name): NamespacePath,
+) -> Result<StatusCode, Refusal> {
+    require(&state, &name).await?;
+    for bundle in state.broker.bundles(&name).await? {
+        give_up(&state, &bundle).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The same for one bundle, named by its range.
+pub(crate) async fn unload_bundle(
+    State(state): State<Arc<AdminState>>,
+    BundlePath { namespace, range }: BundlePath,
+) -> Result<StatusCode, Refusal> {
+    let bundles = state.broker.bundles(&namespace).await?;
+    let bundle = bundles.iter().find(|bundle| bundle.range() == range);
+    let missing = || Refusal::missing(format!("{namespace} has no bundle {range}"));
+    give_up(&state, bundle.ok_or_else(missing)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn give_up(state: &AdminState, bundle: &Bundle) -> Result<(), Refusal> {
+    let Some(owner) = state.broker.other_owner(bundle).await? else {
+        return Ok(state.broker.release(bundle).await?);
+    };
+    let (tenant, namespace) =
+        (encoded(&bundle.namespace.tenant), encoded(&bundle.namespace.namespace));
+    let path = format!("/admin/v2/namespaces/{tenant}/{namespace}/{}/unload", bundle.range());
+    peer::ask(&state.runtime, Method::PUT, &owner.http, &path).await.map(drop)
 }
 
 /// Topics of a namespace by full name, partitions included.

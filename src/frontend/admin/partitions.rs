@@ -1,19 +1,22 @@
 //! Partitioned topics: how many partitions, creating, deleting.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use bytes::Bytes;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::AdminState;
+use super::parts::{self, Holder};
 use super::paths::{Query, TopicPath};
 use super::refusal::Refusal;
-use super::topics::body_of;
+use super::topics::{body_of, parts_of};
+use crate::domain::TopicName;
 
 /// Most partitions a topic may be created with: each is a topic with a ledger of its own.
 const PARTITIONS_MAX: u32 = 10_000;
@@ -60,11 +63,49 @@ pub(crate) async fn remove(
     TopicPath(name): TopicPath,
     query: Query,
 ) -> Result<StatusCode, Refusal> {
-    if state.broker.partitions(&name, false).await? == 0 {
+    let count = state.broker.partitions(&name, false).await?;
+    if count == 0 {
         return Err(Refusal::missing(format!("{name} is not partitioned")));
     }
-    state.broker.delete_topic(&name, query.flag("force")).await?;
+    let force = query.flag("force");
+    let mut others = Vec::new();
+    for part in parts_of(&name, count) {
+        if let Holder::There(http, authoritative) = parts::holder(&state, &part).await? {
+            others.push((part, http, authoritative));
+        }
+    }
+    // All are asked before the first is deleted.
+    for (part, http, authoritative) in others.iter().filter(|_| !force) {
+        let asking = parts::ask(&state, Method::GET, (http, *authoritative), part, "/stats");
+        match asking.await {
+            Ok(stats) if is_unused(&stats) => {}
+            Ok(_) => return Err(Refusal::invalid(format!("topic {part} is in use"))),
+            Err(refusal) if refusal.is_missing() => {}
+            Err(refusal) => return Err(refusal),
+        }
+    }
+    let away: BTreeSet<TopicName> = others.iter().map(|(part, ..)| part.clone()).collect();
+    state.broker.delete_partitioned(&name, count, &away, force).await?;
+    for (part, http, authoritative) in &others {
+        let rest = format!("?force={force}");
+        match parts::ask(&state, Method::DELETE, (http, *authoritative), part, &rest).await {
+            Ok(_) => {}
+            Err(refusal) if refusal.is_missing() => {}
+            Err(refusal) => return Err(refusal),
+        }
+    }
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Whether the statistics of a topic show nobody who would miss it.
+fn is_unused(stats: &[u8]) -> bool {
+    let Ok(stats) = serde_json::from_slice::<Value>(stats) else { return false };
+    let is_empty = |field: &str| match stats.get(field) {
+        Some(Value::Array(list)) => list.is_empty(),
+        Some(Value::Object(map)) => map.is_empty(),
+        _ => false,
+    };
+    is_empty("publishers") && is_empty("subscriptions")
 }
 
 /// Clients send `2`, `"2"` or `{"partitions": 2, "properties": {…}}`.

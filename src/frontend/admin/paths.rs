@@ -15,6 +15,12 @@ pub(crate) struct ClusterPath(pub(crate) String);
 /// `{tenant}/{namespace}`.
 pub(crate) struct NamespacePath(pub(crate) NamespaceName);
 
+/// `{tenant}/{namespace}/{bundle}`.
+pub(crate) struct BundlePath {
+    pub(crate) namespace: NamespaceName,
+    pub(crate) range: String,
+}
+
 /// `{tenant}/{namespace}/{topic}` below a domain.
 pub(crate) struct TopicPath(pub(crate) TopicName);
 
@@ -103,6 +109,15 @@ impl<S: Send + Sync> FromRequestParts<S> for NamespacePath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         Named::of(parts, state).await?.namespace().map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for BundlePath {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let named = Named::of(parts, state).await?;
+        Ok(Self { namespace: named.namespace()?, range: named.get("bundle")?.to_owned() })
     }
 }
 

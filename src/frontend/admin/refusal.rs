@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
+use http::header::LOCATION;
+use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
 use crate::broker::BrokerError;
@@ -13,6 +14,8 @@ use crate::domain::TopicNameError;
 pub(crate) struct Refusal {
     status: StatusCode,
     reason: String,
+    /// Where to ask instead.
+    location: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -23,7 +26,13 @@ struct Body {
 impl Refusal {
     /// A refusal with its reason.
     pub(crate) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
-        Self { status, reason: reason.into() }
+        Self { status, reason: reason.into(), location: None }
+    }
+
+    /// Another broker is to be asked, at this URL.
+    pub(crate) fn elsewhere(location: String) -> Self {
+        let status = StatusCode::TEMPORARY_REDIRECT;
+        Self { status, reason: "served by another broker".to_owned(), location: Some(location) }
     }
 
     /// The argument breaks a rule.
@@ -36,6 +45,11 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, reason)
     }
 
+    /// There is no such thing, it says.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND
+    }
+
     /// The thing exists, the operation is not offered on it.
     pub(crate) fn not_offered(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, reason)
@@ -44,7 +58,11 @@ impl Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        (self.status, Json(Body { reason: self.reason })).into_response()
+        let mut response = (self.status, Json(Body { reason: self.reason })).into_response();
+        if let Some(location) = self.location.and_then(|url| HeaderValue::try_from(url).ok()) {
+            response.headers_mut().insert(LOCATION, location);
+        }
+        response
     }
 }
 
@@ -60,7 +78,7 @@ impl From<BrokerError> for Refusal {
             | BrokerError::ProducerBusy(_)
             | BrokerError::Invalid(_) => StatusCode::PRECONDITION_FAILED,
             BrokerError::NotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
-            BrokerError::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,
+            BrokerError::NotServed(_) | BrokerError::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,
             BrokerError::Metadata(_) | BrokerError::Storage(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())

@@ -40,6 +40,11 @@ pub(crate) fn router(state: Arc<AdminState>) -> Router {
         .route("/admin/v2/namespaces/{tenant}/{namespace}", get(namespaces::namespace))
         .route("/admin/v2/namespaces/{tenant}/{namespace}/topics", get(namespaces::topics))
         .route("/admin/v2/namespaces/{tenant}/{namespace}/bundles", get(namespaces::bundles))
+        .route("/admin/v2/namespaces/{tenant}/{namespace}/unload", put(namespaces::unload))
+        .route(
+            "/admin/v2/namespaces/{tenant}/{namespace}/{bundle}/unload",
+            put(namespaces::unload_bundle),
+        )
         .nest("/admin/v2/persistent", topic_routes(Domain::Persistent))
         .nest("/admin/v2/non-persistent", topic_routes(Domain::NonPersistent))
         .fallback(unknown)

@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use http::{Method, StatusCode};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::AdminState;
 use super::aggregate::sum;
+use super::owner::Asked;
+use super::parts::{self, Holder};
 use super::paths::{Query, TopicPath};
 use super::refusal::Refusal;
 use super::stats_json::{InternalStatsJson, PartitionedJson, TopicJson};
@@ -27,10 +31,12 @@ pub(crate) struct MessageIdJson {
 pub(crate) async fn topic(
     State(state): State<Arc<AdminState>>,
     TopicPath(name): TopicPath,
+    asked: Asked,
 ) -> Result<Json<TopicJson>, Refusal> {
     if state.broker.partitions(&name, false).await? > 0 {
         return Err(Refusal::missing(format!("{name} is partitioned: ask for partitioned-stats")));
     }
+    asked.at_owner(&state, &name).await?;
     let stats = state.broker.topic(&name, false).await?.stats().await;
     Ok(Json(TopicJson::new(&stats, &state.config.advertised_host)))
 }
@@ -39,7 +45,9 @@ pub(crate) async fn topic(
 pub(crate) async fn internal(
     State(state): State<Arc<AdminState>>,
     TopicPath(name): TopicPath,
+    asked: Asked,
 ) -> Result<Json<InternalStatsJson>, Refusal> {
+    asked.at_owner(&state, &name).await?;
     let stats = state.broker.topic(&name, false).await?.stats().await;
     Ok(Json(InternalStatsJson::new(&stats)))
 }
@@ -49,7 +57,7 @@ pub(crate) async fn partitioned(
     State(state): State<Arc<AdminState>>,
     TopicPath(name): TopicPath,
     query: Query,
-) -> Result<Json<PartitionedJson>, Refusal> {
+) -> Result<Json<Value>, Refusal> {
     let count = state.broker.partitions(&name, false).await?;
     if count == 0 {
         return Err(Refusal::missing(format!("{name} is not partitioned")));
@@ -59,21 +67,46 @@ pub(crate) async fn partitioned(
     let host = &state.config.advertised_host;
     let mut all = Vec::new();
     let mut partitions = BTreeMap::new();
+    let mut others = Vec::new();
     for part in parts_of(&name, count) {
+        if let Holder::There(http, authoritative) = parts::holder(&state, &part).await? {
+            let owner = (http.as_str(), authoritative);
+            let answer = parts::ask(&state, Method::GET, owner, &part, "/stats").await?;
+            others.push((part.to_string(), json(&answer)?));
+            continue;
+        }
         let stats = state.broker.topic(&part, false).await?.stats().await;
         if is_each_wanted {
             partitions.insert(part.to_string(), TopicJson::new(&stats, host));
         }
         all.push(stats);
     }
-    Ok(Json(PartitionedJson::new(TopicJson::new(&sum(all), host), count, partitions)))
+    let own = PartitionedJson::new(TopicJson::new(&sum(all), host), count, partitions);
+    let mut answer = serde_json::to_value(own).map_err(|error| unreadable(&error))?;
+    for (part, stats) in others {
+        parts::add(&mut answer, stats.clone());
+        if is_each_wanted && let Some(partitions) = answer.get_mut("partitions") {
+            partitions[part] = stats;
+        }
+    }
+    Ok(Json(answer))
+}
+
+fn json(answer: &[u8]) -> Result<Value, Refusal> {
+    serde_json::from_slice(answer).map_err(|error| unreadable(&error))
+}
+
+fn unreadable(error: &serde_json::Error) -> Refusal {
+    Refusal::new(StatusCode::BAD_GATEWAY, format!("statistics of a partition: {error}"))
 }
 
 /// The last committed entry; −1 when there is none.
 pub(crate) async fn last_message(
     State(state): State<Arc<AdminState>>,
     TopicPath(name): TopicPath,
+    asked: Asked,
 ) -> Result<Json<MessageIdJson>, Refusal> {
+    asked.at_owner(&state, &name).await?;
     let stats = state.broker.topic(&name, false).await?.stats().await;
     let (ledger_id, entry_id) = match stats.last_position {
         Some(position) => (i64::try_from(position.ledger.0).unwrap_or(i64::MAX), position.entry.0),

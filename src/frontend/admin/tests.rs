@@ -14,7 +14,7 @@ use crate::broker::{
     TopicStats,
 };
 use crate::domain::{EntryId, LedgerId, Position, WallTime};
-use crate::runtime::{Shutdown, real};
+use crate::runtime::{Accepted, Shutdown, real};
 
 fn config() -> AdminConfig {
     AdminConfig {
@@ -34,7 +34,11 @@ fn exchange(sent: &[u8]) -> Vec<u8> {
         let stop = Shutdown::new();
         let serving = connection::serve(
             runtime.clock.clone(),
-            Box::pin(server),
+            Accepted {
+                stream: Box::pin(server),
+                peer: "client:1".to_owned(),
+                local: "here:1".to_owned(),
+            },
             router,
             limits,
             stop.signal(),

@@ -7,9 +7,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use bytes::Bytes;
-use http::StatusCode;
+use http::{Method, StatusCode};
 
 use super::AdminState;
+use super::owner::Asked;
+use super::parts;
 use super::paths::{NamespacePath, Query, TopicPath};
 use super::refusal::Refusal;
 use crate::domain::{Domain, NamespaceName, TopicName};
@@ -98,23 +100,38 @@ pub(crate) async fn remove(
     State(state): State<Arc<AdminState>>,
     TopicPath(name): TopicPath,
     query: Query,
+    asked: Asked,
 ) -> Result<StatusCode, Refusal> {
     if state.broker.partitions(&name, false).await? > 0 {
         return Err(Refusal::invalid(format!("{name} is partitioned: delete its partitions")));
     }
+    asked.at_owner(&state, &name).await?;
     state.broker.delete_topic(&name, query.flag("force")).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Closes a topic here, or every partition of a partitioned one; clients look up again.
+/// Closes a topic, or every partition of a partitioned one; clients look up again. The broker that owns its
+/// bundle keeps it.
 pub(crate) async fn unload(
     State(state): State<Arc<AdminState>>,
     TopicPath(name): TopicPath,
+    asked: Asked,
 ) -> Result<StatusCode, Refusal> {
     let count = state.broker.partitions(&name, false).await?;
-    let named: BTreeSet<TopicName> = parts_of(&name, count).into_iter().collect();
+    if count == 0 {
+        asked.at_owner(&state, &name).await?;
+    }
+    let mut here = BTreeSet::new();
+    for part in parts_of(&name, count) {
+        match state.broker.other_owner(&state.broker.bundle_of(&part).await?).await? {
+            None => drop(here.insert(part)),
+            Some(owner) => {
+                parts::ask(&state, Method::PUT, (&owner.http, false), &part, "/unload").await?;
+            }
+        }
+    }
     for topic in state.broker.loaded_topics() {
-        if named.contains(topic.name()) {
+        if here.contains(topic.name()) {
             topic.unload().await;
         }
     }

@@ -9,7 +9,8 @@ use super::codec::{FRAME_PADDING, MAX_MESSAGE_SIZE_DEFAULT};
 pub struct PulsarConfig {
     /// Where to listen, `host:port`; port 0 takes any.
     pub listen: String,
-    /// What clients are told to connect to, `host:port` or `pulsar://host:port`; the address bound if empty.
+    /// What clients are told to connect to, `host:port` or `pulsar://host:port`. By default the address
+    /// bound; when that is every address of the machine, the one by which the client is connected.
     pub advertised: Option<String>,
     /// Largest metadata plus payload of a message, in bytes, as told to clients. Sends larger by more than
     /// the 2 KiB that chunking adds are refused; a frame larger than

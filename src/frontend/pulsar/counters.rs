@@ -45,7 +45,8 @@ impl PulsarCounters {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn active(&self) -> u64 {
+    /// Connections open now.
+    pub fn active(&self) -> u64 {
         self.active.load(Ordering::Relaxed)
     }
 

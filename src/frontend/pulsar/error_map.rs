@@ -14,9 +14,10 @@ pub(super) const fn of_broker(error: &BrokerError) -> ServerError {
         BrokerError::TopicExists(_) | BrokerError::Invalid(_) | BrokerError::NotAllowed(_) => {
             ServerError::NotAllowedError
         }
-        BrokerError::NotReady(_) | BrokerError::Metadata(_) | BrokerError::Storage(_) => {
-            ServerError::ServiceNotReady
-        }
+        BrokerError::NotServed(_)
+        | BrokerError::NotReady(_)
+        | BrokerError::Metadata(_)
+        | BrokerError::Storage(_) => ServerError::ServiceNotReady,
     }
 }
 

@@ -10,7 +10,7 @@ use super::connection::Connection;
 use super::counters::PulsarCounters;
 use crate::broker::Broker;
 use crate::reached;
-use crate::runtime::{Listener, Runtime, Shutdown, ShutdownSignal, Task};
+use crate::runtime::{Accepted, Listener, Runtime, Shutdown, ShutdownSignal, Task, is_any_host};
 
 /// How long a stop waits for connections to write what they hold.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
@@ -24,7 +24,6 @@ type Served = (Shutdown, Task<()>);
 pub struct PulsarFrontend {
     runtime: Runtime,
     local_address: String,
-    advertised: Arc<str>,
     counters: Arc<PulsarCounters>,
     stop: Shutdown,
     accepting: Task<()>,
@@ -35,7 +34,8 @@ struct Acceptor {
     runtime: Runtime,
     broker: Broker,
     config: Arc<PulsarConfig>,
-    advertised: Arc<str>,
+    /// What every client is told to connect to; each its own address here if there is none.
+    advertised: Option<Arc<str>>,
     counters: Arc<PulsarCounters>,
     served: Arc<Mutex<BTreeMap<u64, Served>>>,
     next_number: u64,
@@ -46,10 +46,11 @@ impl PulsarFrontend {
     pub async fn start(runtime: Runtime, broker: Broker, config: PulsarConfig) -> io::Result<Self> {
         let listener = runtime.network.listen(&config.listen).await?;
         let local_address = listener.local_address();
-        let advertised: Arc<str> = match config.advertised.as_deref() {
-            Some(url) if url.contains("://") => url.into(),
-            Some(address) => format!("pulsar://{address}").into(),
-            None => format!("pulsar://{local_address}").into(),
+        let advertised: Option<Arc<str>> = match config.advertised.as_deref() {
+            Some(url) if url.contains("://") => Some(url.into()),
+            Some(address) => Some(format!("pulsar://{address}").into()),
+            None if is_any_host(&local_address) => None,
+            None => Some(format!("pulsar://{local_address}").into()),
         };
         let stop = Shutdown::new();
         let counters = Arc::new(PulsarCounters::default());
@@ -58,24 +59,19 @@ impl PulsarFrontend {
             runtime: runtime.clone(),
             broker,
             config: Arc::new(config),
-            advertised: Arc::clone(&advertised),
+            advertised,
             counters: Arc::clone(&counters),
             served: Arc::clone(&served),
             next_number: 0,
         };
         let accepting =
             runtime.tasks.spawn("pulsar-listener", acceptor.accept(listener, stop.signal()));
-        Ok(Self { runtime, local_address, advertised, counters, stop, accepting, served })
+        Ok(Self { runtime, local_address, counters, stop, accepting, served })
     }
 
     /// The address bound, `host:port`.
     pub fn local_address(&self) -> &str {
         &self.local_address
-    }
-
-    /// What clients are told to connect to, `pulsar://host:port`.
-    pub fn service_url(&self) -> &str {
-        &self.advertised
     }
 
     /// Counts for metrics.
@@ -114,7 +110,7 @@ impl Acceptor {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, address)) => self.serve(stream, address),
+                Ok(accepted) => self.serve(accepted),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a Pulsar connection");
                     self.runtime.clock.sleep(ACCEPT_REST).await;
@@ -123,7 +119,12 @@ impl Acceptor {
         }
     }
 
-    fn serve(&mut self, stream: crate::runtime::ByteStream, address: String) {
+    fn serve(&mut self, accepted: Accepted) {
+        let Accepted { stream, peer: address, local } = accepted;
+        let advertised = match &self.advertised {
+            Some(advertised) => Arc::clone(advertised),
+            None => format!("pulsar://{local}").into(),
+        };
         if self.counters.active() >= self.config.connections_max as u64 {
             reached!("pulsar listener: too many connections");
             self.counters.refused();
@@ -138,7 +139,7 @@ impl Acceptor {
             self.runtime.clone(),
             self.broker.clone(),
             Arc::clone(&self.config),
-            Arc::clone(&self.advertised),
+            advertised,
             stream,
             address.clone(),
             stop.clone(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::runtime::{ByteStream, ListenerDriver, NetworkDriver};
+use crate::runtime::{Accepted, ByteStream, ListenerDriver, NetworkDriver};
 
 pub(super) struct TcpNetwork;
 
@@ -33,10 +33,11 @@ struct TcpAcceptor {
 
 #[async_trait]
 impl ListenerDriver for TcpAcceptor {
-    async fn accept(&self) -> io::Result<(ByteStream, String)> {
+    async fn accept(&self) -> io::Result<Accepted> {
         let (stream, peer) = self.listener.accept().await?;
         stream.set_nodelay(true)?;
-        Ok((Box::pin(stream), peer.to_string()))
+        let local = stream.local_addr()?.to_string();
+        Ok(Accepted { stream: Box::pin(stream), peer: peer.to_string(), local })
     }
 
     fn local_address(&self) -> String {

@@ -196,6 +196,11 @@ impl SimNode {
         self.shared.admit_at(&mut lock(&self.state.life).site, kind, value)
     }
 
+    /// True if an operator may ask the node's program for something now; `number` tells what.
+    pub fn admit_operation(&self, number: u64) -> bool {
+        self.is_running() && self.admit(DecisionKind::Operation, number)
+    }
+
     /// Kills the process. The page cache stays, so no write is lost. Peers see silence.
     pub fn crash(&self) -> bool {
         if !self.is_running() || !self.admit(DecisionKind::Crash, 0) {

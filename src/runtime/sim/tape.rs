@@ -65,10 +65,12 @@ pub enum DecisionKind {
     IndexOpen,
     /// An index failed to flush.
     IndexFlush,
+    /// An operator asked a node's program for something.
+    Operation,
 }
 
 /// How many kinds there are.
-pub(super) const DECISION_KINDS: usize = DecisionKind::IndexFlush as usize + 1;
+pub(super) const DECISION_KINDS: usize = DecisionKind::Operation as usize + 1;
 
 /// Names one decision: kind, place and how many times that place had been asked for that kind before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -71,6 +71,7 @@ impl Nemesis {
                 }
             }
             FaultKind::Clock => self.clock(machine),
+            FaultKind::MoveTopics => self.move_topics(cluster),
             FaultKind::IndexLoss => {
                 let broken = machine.break_indexes(|_| true);
                 if broken && machine.crash() {

@@ -5,6 +5,7 @@
 //! (with one copy there is nothing to read instead, so never on a standalone node).
 
 mod inject;
+mod move_topics;
 
 use std::time::Duration;
 

@@ -159,6 +159,11 @@ impl WorkloadClient {
 pub struct WorkloadProducer(Producer);
 
 impl WorkloadProducer {
+    /// The broker it was opened at.
+    pub fn broker(&self) -> String {
+        self.0.broker().to_owned()
+    }
+
     /// Sends; the outcome comes by the receipt.
     pub async fn send(&self, body: Vec<u8>) -> Result<Receipt, SessionError> {
         Ok(Receipt(self.0.send(OutgoingMessage::new(body)).await?))

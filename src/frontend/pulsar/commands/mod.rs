@@ -59,10 +59,7 @@ pub(super) async fn dispatch(
         Command::PartitionedMetadata(command) => {
             partitioned_metadata::handle(connection, command).await
         }
-        Command::Lookup(command) => {
-            lookup::handle(connection, &command);
-            Ok(())
-        }
+        Command::Lookup(command) => lookup::handle(connection, &command).await,
         Command::Producer(command) => producer::handle(connection, command).await,
         Command::CloseProducer(command) => {
             batches.publish();

@@ -14,7 +14,7 @@ use crate::runtime::sim::lock;
 use crate::runtime::sim::node::NodeState;
 use crate::runtime::sim::trace::EventKind;
 use crate::runtime::sim::world::Shared;
-use crate::runtime::{ByteStream, ListenerDriver, NetworkDriver};
+use crate::runtime::{Accepted, ByteStream, ListenerDriver, NetworkDriver};
 
 /// Connections a listener holds before it refuses.
 const BACKLOG: usize = 1024;
@@ -141,7 +141,7 @@ struct SimListener {
 
 #[async_trait]
 impl ListenerDriver for SimListener {
-    async fn accept(&self) -> io::Result<(ByteStream, String)> {
+    async fn accept(&self) -> io::Result<Accepted> {
         loop {
             let arrived = self.arrived.notified();
             {
@@ -163,7 +163,8 @@ impl ListenerDriver for SimListener {
                     let host = client.map(|node| node.host.clone()).unwrap_or_default();
                     let peer = format!("{host}:{}", connection.client_port);
                     let stream = SimStream::new(&self.shared, number, 1);
-                    return Ok((Box::pin(stream), peer));
+                    let local = self.local_address();
+                    return Ok(Accepted { stream: Box::pin(stream), peer, local });
                 }
             }
             arrived.await;
