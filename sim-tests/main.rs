@@ -8,5 +8,6 @@ mod determinism;
 mod failed_sync;
 mod fencing;
 mod index_rebuild;
+mod ownership;
 mod power_loss;
 mod support;

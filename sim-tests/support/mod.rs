@@ -31,8 +31,19 @@ where
     F: FnOnce(Stage) -> Fut + Send + 'static,
     Fut: Future<Output = ()>,
 {
+    scenario_with(topology, |plan| plan.brokers = 1, play);
+}
+
+/// The same with a changed plan.
+pub fn scenario_with<F, Fut>(topology: Topology, change: fn(&mut Plan), play: F)
+where
+    F: FnOnce(Stage) -> Fut + Send + 'static,
+    Fut: Future<Output = ()>,
+{
     let run = std::thread::spawn(move || {
-        let plan = Arc::new(Plan { faults: Vec::new(), ..Plan::draw(1, topology) });
+        let mut plan = Plan { faults: Vec::new(), ..Plan::draw(1, topology) };
+        change(&mut plan);
+        let plan = Arc::new(plan);
         World::run(1, WorldSettings::default(), move |world| async move {
             let cluster = Cluster::create(&world, &plan);
             let client = world.create_node("client-0", "client-0");

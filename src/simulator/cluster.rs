@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::plan::{Plan, Topology};
 use crate::bookie::BookieConfig;
 use crate::node::{Node, NodeConfig, Roles};
-use crate::runtime::{Runtime, Shutdown};
 use crate::runtime::sim::{SimNode, World};
+use crate::runtime::{Runtime, Shutdown};
 
 /// Longest message in a run, bytes.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;

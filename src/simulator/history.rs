@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::checkers::FinalChain;
 use crate::domain::Position;
 
 /// Where a message is: its entry, and its index there if the entry is a batch (else -1).
@@ -50,6 +51,8 @@ pub struct PublishRecord {
     pub sent_at: u64,
     /// What became of it.
     pub fate: PublishFate,
+    /// The broker it was sent to, `host:port`.
+    pub broker: String,
 }
 
 /// One delivery to a consumer.
@@ -123,6 +126,8 @@ pub struct History {
     pub properties_lost: Vec<String>,
     /// Per topic, the whole log as the final reader saw it.
     pub final_log: BTreeMap<String, Vec<(Place, Option<MessageNumber>)>>,
+    /// Per topic, its chain of ledgers after the run.
+    pub final_chains: BTreeMap<String, FinalChain>,
     /// Places by topic and subscription, of the deliveries seen so far.
     delivered: BTreeMap<(String, String), BTreeSet<Place>>,
     deliveries_seen: usize,
@@ -166,9 +171,17 @@ impl History {
             producer,
             sent_at: at,
             fate: PublishFate::Unknown,
+            broker: String::new(),
         };
         self.publishes.insert(number, record);
         number
+    }
+
+    /// Records which broker a message was sent to.
+    pub fn sent_to(&mut self, number: MessageNumber, broker: String) {
+        if let Some(record) = self.publishes.get_mut(&number) {
+            record.broker = broker;
+        }
     }
 
     /// Records what became of a publish.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::checkers::{Finding, HISTORY_CHECKERS, Violation, replicas_agree};
+use super::checkers::{Finding, HISTORY_CHECKERS, Violation, final_chain, replicas_agree};
 use super::cluster::Cluster;
 use super::history::SharedHistory;
 use super::nemesis::Nemesis;
@@ -326,6 +326,7 @@ impl Run {
             outcome.findings.push(("replicas_agree".to_owned(), finding));
         }
         self.look_at_properties().await;
+        self.read_chains().await;
         let history = self.history.lock();
         let complete = history.final_log.len() == self.topics.len();
         for (name, check) in HISTORY_CHECKERS {
@@ -362,6 +363,22 @@ impl Run {
         };
         // Without an answer nothing was compared.
         let _ = self.while_supervised("ask for statistics", work, SETUP_LIMIT).await;
+    }
+
+    /// Writes down what metadata says of each topic's ledgers.
+    async fn read_chains(&mut self) {
+        let serving: Vec<_> = self.cluster.nodes.iter().filter_map(|node| node.serving()).collect();
+        let Some(metadata) = serving.first().map(|node| node.metadata()) else { return };
+        let (topics, history) = (self.topics.clone(), self.history.clone());
+        let work = async move {
+            for topic in topics {
+                if let Some(chain) = final_chain(&metadata, &topic).await {
+                    history.lock().final_chains.insert(topic, chain);
+                }
+            }
+        };
+        // Without an answer nothing is compared, which the campaign sees.
+        let _ = self.while_supervised("read chains", work, Duration::from_secs(60)).await;
     }
 
     async fn check_replicas(&mut self) -> Finding {

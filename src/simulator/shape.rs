@@ -42,7 +42,8 @@ impl Shape {
                 let quorum = draw.pick("quorum", &QUORUMS);
                 let least = quorum.ensemble.max(3) as u64;
                 let bookies = draw.between("bookies", least, 7.min(least + 2)) as usize;
-                Self { bookies, quorum, ..Self::PLAIN }
+                let brokers = draw.between("brokers", 1, 3) as usize;
+                Self { bookies, brokers, quorum, ..Self::PLAIN }
             }
         }
     }

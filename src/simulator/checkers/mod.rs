@@ -8,6 +8,7 @@ mod no_phantom;
 mod order;
 mod protocol;
 mod replicas;
+mod single_writer;
 mod stable_positions;
 mod subscription;
 
@@ -18,6 +19,7 @@ pub use no_phantom::no_phantom;
 pub use order::order;
 pub use protocol::{protocol, subscription_properties};
 pub use replicas::replicas_agree;
+pub use single_writer::{FinalChain, ListedLedger, final_chain, single_writer};
 pub use stable_positions::stable_positions;
 pub use subscription::{subscription_misses_nothing, subscription_repeats_nothing};
 
@@ -71,6 +73,7 @@ pub const HISTORY_CHECKERS: &[(&str, HistoryChecker)] = &[
     ("order", order),
     ("no_phantom", no_phantom),
     ("stable_positions", stable_positions),
+    ("single_writer", single_writer),
     ("subscription_misses_nothing", subscription_misses_nothing),
     ("subscription_repeats_nothing", subscription_repeats_nothing),
     ("contiguous", contiguous),

@@ -59,7 +59,8 @@ pub fn single_writer(history: &History) -> Finding {
         }
         let last = chain.ledgers.last().map_or(0, |ledger| ledger.epoch);
         if last > chain.epoch {
-            let detail = format!("{topic}: a ledger of epoch {last} in a record of {}", chain.epoch);
+            let detail =
+                format!("{topic}: a ledger of epoch {last} in a record of {}", chain.epoch);
             finding.broken("P5", "single_writer", detail);
         }
     }

@@ -17,6 +17,7 @@ fn good() -> History {
     let mut history = History::default();
     for entry in 0..3 {
         let number = history.sent(TOPIC, 1, 0);
+        history.sent_to(number, "one:6650".to_owned());
         history.told(number, PublishFate::Committed(at(entry)));
         history.final_log.entry(TOPIC.into()).or_default().push((at(entry), Some(number)));
         history.deliveries.push(DeliveryRecord {
@@ -38,6 +39,9 @@ fn good() -> History {
     let sought = Some(Rewind::To(at(0).position));
     history.rewinds.push(RewindRecord { topic: TOPIC.into(), session: 2, sought });
     history.properties_seen = 1;
+    let ledger = ListedLedger { id: 1, entries: 3, closed: true, epoch: 1 };
+    let chain = FinalChain { epoch: 1, ledgers: vec![ledger] };
+    history.final_chains.insert(TOPIC.into(), chain);
     history
 }
 
@@ -163,4 +167,28 @@ fn broken_protocol_and_lost_properties_are_seen() {
     history.protocol_violations.push("receipts out of order".to_owned());
     history.properties_lost.push("t/s".to_owned());
     assert_eq!(broken(&history), ["protocol", "subscription_properties"]);
+}
+
+#[test]
+fn two_writers_of_one_epoch_are_seen() {
+    let mut history = good();
+    history.sent_to(MessageNumber(2), "two:6650".to_owned());
+    assert_eq!(broken(&history), ["single_writer"]);
+}
+
+#[test]
+fn a_receipt_beyond_the_end_that_was_found_is_seen() {
+    let mut history = good();
+    history.final_chains.get_mut(TOPIC).unwrap().ledgers[0].entries = 2;
+    assert_eq!(broken(&history), ["single_writer"]);
+}
+
+#[test]
+fn an_epoch_that_falls_is_seen() {
+    let mut history = good();
+    let chain = history.final_chains.get_mut(TOPIC).unwrap();
+    chain.ledgers[0].epoch = 2;
+    chain.ledgers.push(ListedLedger { id: 4, entries: 0, closed: false, epoch: 1 });
+    chain.epoch = 2;
+    assert_eq!(broken(&history), ["single_writer"]);
 }

@@ -41,7 +41,12 @@ async fn publish_session(
     let mut sent = 0_u64;
     while !context.stop.is_triggered() {
         let at = context.stamp();
-        let number = context.history.lock().sent(topic, identity, at);
+        let number = {
+            let mut history = context.history.lock();
+            let number = history.sent(topic, identity, at);
+            history.sent_to(number, producer.broker());
+            number
+        };
         let length = low + random.below(high - low + 1);
         let body = encode_body(number, usize::try_from(length).unwrap_or(16));
         in_flight.push_back((number, producer.send(body).await?));
@@ -88,7 +93,9 @@ pub async fn prove_writable(context: &WorkloadContext, topic: &str) -> bool {
         let number = {
             let mut history = context.history.lock();
             let identity = history.new_producer();
-            history.sent(topic, identity, context.stamp())
+            let number = history.sent(topic, identity, context.stamp());
+            history.sent_to(number, producer.broker());
+            number
         };
         let receipt = producer.send(encode_body(number, 32)).await?;
         settle(context, number, receipt).await?;

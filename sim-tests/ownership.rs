@@ -1,0 +1,123 @@
+//! Protects P5 and P6 where topics move: an owner that dies, a bundle passed back and forth, a hand-over in
+//! order. Nothing acknowledged is lost, nothing is told twice under one position, and it goes on.
+
+use std::time::Duration;
+
+use seawall::broker::Broker;
+use seawall::domain::{Position, TopicName};
+use seawall::simulator::history::MessageNumber;
+use seawall::simulator::plan::Topology;
+
+use crate::support::{Stage, TOPIC, scenario_with};
+
+/// The machine that serves the topic, and its broker.
+async fn owner(stage: &mut Stage) -> (String, Broker) {
+    let name = TopicName::parse(TOPIC).unwrap();
+    for _ in 0..600 {
+        for node in &stage.cluster.nodes {
+            let serving = node.serving();
+            let Some(broker) = serving.as_ref().and_then(|node| node.broker()) else { continue };
+            if broker.loaded_topics().iter().any(|topic| *topic.name() == name) {
+                return (node.machine.name().to_owned(), broker.clone());
+            }
+        }
+        stage.pass(Duration::from_millis(100)).await;
+    }
+    panic!("nobody serves the topic");
+}
+
+/// Publishes until so many were acknowledged in all, as a client that connects again would.
+async fn publish_on(stage: &mut Stage, count: usize) -> Vec<(MessageNumber, Position)> {
+    let mut acknowledged = Vec::new();
+    for _ in 0..200 {
+        acknowledged.extend(stage.publish(5).await);
+        if acknowledged.len() >= count {
+            return acknowledged;
+        }
+        stage.pass(Duration::from_millis(200)).await;
+    }
+    panic!("only {} of {count} were acknowledged", acknowledged.len());
+}
+
+#[test]
+fn another_broker_takes_over_when_the_owner_dies() {
+    scenario_with(
+        Topology::Cluster,
+        |plan| plan.brokers = 3,
+        |mut stage| async move {
+            stage.keep_everything().await;
+            let mut acknowledged = publish_on(&mut stage, 20).await;
+            for _ in 0..3 {
+                let (name, _) = owner(&mut stage).await;
+                stage.keep_down(&name, Duration::from_secs(60));
+                assert!(stage.machine(&name).crash());
+                acknowledged.extend(publish_on(&mut stage, 20).await);
+                let (next, _) = owner(&mut stage).await;
+                assert_ne!(next, name, "taken over while the owner is down");
+                stage.pass(Duration::from_secs(61)).await;
+                stage.wait_until_served().await;
+            }
+            stage.all_there(&acknowledged).await;
+        },
+    );
+}
+
+#[test]
+fn a_bundle_passed_back_and_forth_loses_nothing() {
+    scenario_with(
+        Topology::Cluster,
+        |plan| plan.brokers = 2,
+        |mut stage| async move {
+            stage.keep_everything().await;
+            let name = TopicName::parse(TOPIC).unwrap();
+            let mut acknowledged = Vec::new();
+            for round in 0..6_u64 {
+                acknowledged.extend(publish_on(&mut stage, 5).await);
+                let (machine, broker) = owner(&mut stage).await;
+                // Given up by its owner, or taken from one that is cut off and does not know.
+                if round % 2 == 0 {
+                    let given = name.clone();
+                    let giving = broker.clone();
+                    let task = stage.machine(&machine).spawn("give up", async move {
+                        let bundle = giving.bundle_of(&given).await.unwrap();
+                        giving.release(&bundle).await
+                    });
+                    task.await.unwrap().unwrap();
+                    assert!(broker.loaded_topics().is_empty(), "closed before it was released");
+                } else {
+                    let owner = stage.machine(&machine);
+                    stage.world.isolate(&owner);
+                    acknowledged.extend(publish_on(&mut stage, 5).await);
+                    stage.world.heal_all();
+                    stage.pass(Duration::from_secs(5)).await;
+                }
+            }
+            stage.all_there(&acknowledged).await;
+        },
+    );
+}
+
+#[test]
+fn a_broker_that_stops_hands_over_first() {
+    scenario_with(
+        Topology::Cluster,
+        |plan| plan.brokers = 2,
+        |mut stage| async move {
+            stage.keep_everything().await;
+            let mut acknowledged = Vec::new();
+            for _ in 0..4 {
+                acknowledged.extend(publish_on(&mut stage, 10).await);
+                let (name, _) = owner(&mut stage).await;
+                let leaving = stage.cluster.nodes.iter().find(|node| node.machine.name() == name);
+                leaving.unwrap().stop_in_order();
+                // Far less than a session: nobody waits for one to run out.
+                let began = stage.world.now();
+                acknowledged.extend(publish_on(&mut stage, 1).await);
+                let took = stage.world.now() - began;
+                assert!(took < Duration::from_secs(2), "a hand-over took {took:?}");
+                stage.wait_until_served().await;
+            }
+            stage.all_there(&acknowledged).await;
+        },
+    );
+}
