@@ -18,6 +18,7 @@ mod managed_ledger_model;
 mod metadata_store_model;
 mod network_conformance;
 mod node_place;
+mod node_start;
 #[cfg(feature = "mutants")]
 mod planted_bugs;
 mod pulsar_codec;

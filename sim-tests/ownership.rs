@@ -7,6 +7,7 @@ use seawall::broker::Broker;
 use seawall::domain::{Position, TopicName};
 use seawall::simulator::history::MessageNumber;
 use seawall::simulator::plan::Topology;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{Stage, TOPIC, scenario_with};
 
@@ -118,6 +119,107 @@ fn a_broker_that_stops_hands_over_first() {
                 stage.wait_until_served().await;
             }
             stage.all_there(&acknowledged).await;
+        },
+    );
+}
+
+/// One HTTP request at a broker: status line, headers and body as text.
+async fn http(stage: &mut Stage, host: &str, method: &str, path: &str) -> String {
+    let runtime = stage.client_runtime();
+    let (address, request) = (
+        format!("{host}:8080"),
+        format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n"),
+    );
+    stage
+        .client(async move {
+            let mut stream = runtime.network.connect(&address).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.unwrap();
+            String::from_utf8(answer).unwrap()
+        })
+        .await
+}
+
+#[test]
+fn every_broker_names_the_owner_and_sends_there() {
+    scenario_with(
+        Topology::Cluster,
+        |plan| plan.brokers = 3,
+        |mut stage| async move {
+            publish_on(&mut stage, 5).await;
+            let (owner_host, _) = owner(&mut stage).await;
+            let topic = "persistent/public/default/scenario";
+            for number in 0..3 {
+                let host = format!("broker-{number}");
+                let found =
+                    http(&mut stage, &host, "GET", &format!("/lookup/v2/topic/{topic}")).await;
+                let url = format!("\"brokerUrl\":\"pulsar://{owner_host}:6650\"");
+                assert!(
+                    found.starts_with("HTTP/1.1 200") && found.contains(&url),
+                    "{host}: {found}"
+                );
+                let path = format!("/admin/v2/{topic}/stats?x=1");
+                let stats = http(&mut stage, &host, "GET", &path).await;
+                if host == owner_host {
+                    assert!(stats.starts_with("HTTP/1.1 200"), "{stats}");
+                } else {
+                    let there =
+                        format!("location: http://{owner_host}:8080{path}&authoritative=false");
+                    assert!(stats.starts_with("HTTP/1.1 307") && stats.contains(&there), "{stats}");
+                }
+                let brokers = http(&mut stage, &host, "GET", "/admin/v2/brokers").await;
+                assert!(brokers.contains("broker-0:8080") && brokers.contains("broker-2:8080"));
+            }
+            // Whoever is asked to unload the namespace, its bundles are given up wherever they are.
+            let unload = "/admin/v2/namespaces/public/default/unload";
+            let done = http(&mut stage, "broker-1", "PUT", unload).await;
+            assert!(done.starts_with("HTTP/1.1 204"), "{done}");
+            let loaded = stage.cluster.nodes.iter().filter_map(|node| node.serving());
+            assert!(
+                loaded
+                    .filter_map(|node| node.broker().cloned())
+                    .all(|b| b.loaded_topics().is_empty())
+            );
+            publish_on(&mut stage, 5).await;
+        },
+    );
+}
+
+#[test]
+fn partitions_on_several_brokers_are_one_topic_to_administrators() {
+    scenario_with(
+        Topology::Cluster,
+        |plan| plan.brokers = 3,
+        |mut stage| async move {
+            let topic = "/admin/v2/persistent/public/default/parts";
+            let body = "HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 1\r\n\r\n8";
+            let runtime = stage.client_runtime();
+            let request = format!("PUT {topic}/partitions {body}");
+            stage
+                .client(async move {
+                    let mut stream = runtime.network.connect("broker-0:8080").await.unwrap();
+                    stream.write_all(request.as_bytes()).await.unwrap();
+                    let mut answer = Vec::new();
+                    stream.read_to_end(&mut answer).await.unwrap();
+                    assert!(answer.starts_with(b"HTTP/1.1 204"));
+                })
+                .await;
+            let stats =
+                http(&mut stage, "broker-1", "GET", &format!("{topic}/partitioned-stats")).await;
+            assert!(stats.starts_with("HTTP/1.1 200"), "{stats}");
+            for number in 0..8 {
+                assert!(stats.contains(&format!("parts-partition-{number}")), "{stats}");
+            }
+            let holders = stage.cluster.nodes.iter().filter_map(|node| node.serving());
+            let busy =
+                holders.filter(|node| node.broker().is_some_and(|b| !b.loaded_topics().is_empty()));
+            assert!(busy.count() > 1, "the partitions are on several brokers");
+            let gone = http(&mut stage, "broker-2", "DELETE", &format!("{topic}/partitions")).await;
+            assert!(gone.starts_with("HTTP/1.1 204"), "{gone}");
+            let names =
+                http(&mut stage, "broker-0", "GET", "/admin/v2/persistent/public/default").await;
+            assert!(names.ends_with("[]"), "{names}");
         },
     );
 }

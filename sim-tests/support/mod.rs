@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use seawall::broker::SubscriptionType;
 use seawall::domain::Position;
-use seawall::runtime::Shutdown;
 use seawall::runtime::sim::{SimNode, World, WorldSettings};
+use seawall::runtime::{Runtime, Shutdown};
 use seawall::simulator::cluster::Cluster;
 use seawall::simulator::history::{MessageNumber, SharedHistory, encode_body};
 use seawall::simulator::plan::{Plan, Topology};
@@ -87,8 +87,13 @@ impl Stage {
         }
     }
 
+    /// The client machine's runtime.
+    pub fn client_runtime(&self) -> Runtime {
+        self.client.runtime()
+    }
+
     /// Runs the client's work inside its machine, supervising meanwhile.
-    async fn client<T: Send + 'static>(
+    pub async fn client<T: Send + 'static>(
         &mut self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> T {

@@ -238,9 +238,9 @@ impl Broker {
         Ok(brokers.into_iter().map(|(_, record)| record).collect())
     }
 
-    /// The addresses this broker registered with, once it has joined.
-    pub fn addresses(&self) -> Option<&BrokerAddresses> {
-        self.ownership.own_addresses()
+    /// Every namespace that was ever used, in order.
+    pub async fn namespaces(&self) -> Result<Vec<NamespaceName>, BrokerError> {
+        self.ownership.namespaces().await
     }
 
     /// A partitioned topic itself holds nothing, and it has no partition beyond its count.

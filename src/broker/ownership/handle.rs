@@ -11,12 +11,12 @@ use super::driver::{self, Driver, Input};
 use super::load::{LoadFigures, choose};
 use super::load_meter::LoadMeter;
 use super::machine::Answer;
-use super::record::{BrokerInstance, BrokerRecord, BundlesRecord, OwnershipRecord};
+use super::record::{BUNDLES_PREFIX, BrokerInstance, BrokerRecord, BundlesRecord, OwnershipRecord};
 use super::registration::{self, BrokerAddresses, Registration};
 use super::shedding::{Shedder, SheddingLimits};
 use crate::broker::served_topics::ServedTopics;
 use crate::broker::service::BrokerError;
-use crate::domain::{NamespaceName, TopicName};
+use crate::domain::{Instant, NamespaceName, TopicName};
 use crate::metadata::{Expect, Metadata, MetadataError};
 use crate::runtime::{MailboxSender, Runtime, Shutdown, mailbox};
 use crate::{mutant, reached};
@@ -25,8 +25,16 @@ use crate::{mutant, reached};
 const MAILBOX_MAX: usize = 4096;
 /// Namespaces whose number of bundles is kept in memory; of more it is read each time.
 const NAMESPACES_MAX: usize = 100_000;
+/// Records asked for at once when namespaces are listed.
+const LIST_PAGE: usize = 500;
 /// Times a lookup starts over because the owner changed meanwhile.
 const LOOKS_MAX: u32 = 4;
+/// Longest time a stopping broker takes to give its bundles up; of the rest its session's end tells.
+const HAND_OVER_LIMIT: Duration = Duration::from_secs(60);
+/// A registered owner is looked for at its address at most this often.
+const PROBE_REST: Duration = Duration::from_millis(300);
+/// … and for this long. Silence says nothing: only a refusal does.
+const PROBE_LIMIT: Duration = Duration::from_millis(300);
 /// Pause between two tries to get a number for this start.
 const JOIN_PAUSE: Duration = Duration::from_millis(500);
 
@@ -67,7 +75,6 @@ pub enum Located {
 
 struct Joined {
     instance: BrokerInstance,
-    addresses: BrokerAddresses,
     inputs: MailboxSender<Input>,
     registration: Registration,
 }
@@ -82,6 +89,8 @@ pub(in crate::broker) struct Ownership {
     joined: OnceLock<Joined>,
     meter: Arc<Mutex<LoadMeter>>,
     stop: Shutdown,
+    /// When owners were last looked for at their addresses.
+    probes: Mutex<BTreeMap<BrokerInstance, Instant>>,
     /// Only for the planted bug of that name.
     stale: Mutex<BTreeMap<TopicName, Located>>,
 }
@@ -106,6 +115,7 @@ impl Ownership {
             joined: OnceLock::new(),
             meter: Arc::default(),
             stop: Shutdown::new(),
+            probes: Mutex::default(),
             stale: Mutex::default(),
         })
     }
@@ -135,7 +145,7 @@ impl Ownership {
             runtime,
             Arc::clone(metadata),
             instance,
-            addresses.clone(),
+            addresses,
             self.config.session_time_to_live,
             measure,
         );
@@ -153,7 +163,7 @@ impl Ownership {
                 () = watching => {}
             }
         });
-        let joined = Joined { instance, addresses, inputs, registration };
+        let joined = Joined { instance, inputs, registration };
         if self.joined.set(joined).is_err() {
             tracing::warn!("the broker joined twice");
         }
@@ -243,12 +253,14 @@ impl Ownership {
         }
         let joined = self.joined()?;
         for _ in 0..LOOKS_MAX {
-            if let Some(owner) = self.live_owner(&bundle).await?
-                && owner.0 != joined.instance
-            {
-                return Ok(Located::At(owner.1));
+            let owner = self.live_owner(&bundle).await?;
+            let is_own = owner.as_ref().is_some_and(|(owner, _)| *owner == joined.instance);
+            if let Some((_, addresses)) = owner.filter(|_| !is_own) {
+                return Ok(Located::At(addresses));
             }
-            if !authoritative {
+            // A record that names this broker although it does not serve the bundle (a claim or a release whose
+            // fate was unknown) sends everybody here: then nobody else may be chosen.
+            if !authoritative && !is_own {
                 let candidate = self.candidate(&bundle).await?;
                 if candidate.0 != joined.instance {
                     return Ok(Located::Ask(candidate.1));
@@ -277,7 +289,41 @@ impl Ownership {
         let Some(owner) = record.owner else { return Ok(None) };
         let Some(found) = self.metadata.get(&owner.key()).await? else { return Ok(None) };
         let broker = BrokerRecord::decode(&found.value).map_err(BrokerError::Metadata)?;
+        if self.is_refused(owner, &broker).await {
+            reached!("ownership: nobody listens at the owner's address");
+            let gone = Expect::Version(found.version);
+            match self.metadata.delete(&owner.key(), gone).await {
+                Ok(()) => return Ok(None),
+                // It has just told something: it is there.
+                Err(MetadataError::VersionMismatch { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         Ok(Some((owner, addresses(&broker))))
+    }
+
+    /// Whether the address of another broker refuses connections: its process is gone, and its bundles need
+    /// not wait for its session to run out. If this is wrong (somebody between the two refuses for it), the
+    /// broker registers again at its next beat and a bundle has moved.
+    async fn is_refused(&self, owner: BrokerInstance, broker: &BrokerRecord) -> bool {
+        let now = self.runtime.clock.now();
+        {
+            let mut probes = lock(&self.probes);
+            let is_recent = probes.get(&owner).is_some_and(|last| now.since(*last) < PROBE_REST);
+            if is_recent || self.joined.get().is_none_or(|joined| joined.instance == owner) {
+                return false;
+            }
+            if probes.len() >= registration::BROKERS_MAX {
+                probes.clear();
+            }
+            probes.insert(owner, now);
+        }
+        let address = broker.pulsar.trim_start_matches("pulsar://");
+        let connecting = self.runtime.network.connect(address);
+        match self.runtime.clock.timeout(PROBE_LIMIT, connecting).await {
+            Ok(Err(error)) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+            Ok(Ok(_)) | Err(_) => false,
+        }
     }
 
     async fn candidate(
@@ -299,9 +345,19 @@ impl Ownership {
         Ok(brokers.into_iter().map(|(instance, record, _)| (instance, record)).collect())
     }
 
-    /// This broker's own addresses, once it has joined.
-    pub(in crate::broker) fn own_addresses(&self) -> Option<&BrokerAddresses> {
-        self.joined.get().map(|joined| &joined.addresses)
+    /// Every namespace that was ever used.
+    pub(in crate::broker) async fn namespaces(&self) -> Result<Vec<NamespaceName>, BrokerError> {
+        let mut names = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let page = self.metadata.list(BUNDLES_PREFIX, after.as_deref(), LIST_PAGE).await?;
+            let keys = page.iter().filter_map(|(key, _)| key.strip_prefix(BUNDLES_PREFIX));
+            names.extend(keys.filter_map(|key| NamespaceName::parse(key).ok()));
+            if page.len() < LIST_PAGE {
+                return Ok(names);
+            }
+            after = page.last().map(|(key, _)| key.clone());
+        }
     }
 
     /// Gives a bundle up, if it is held: its topics are closed, then nobody owns it.
@@ -336,8 +392,11 @@ impl Ownership {
     pub(in crate::broker) async fn hand_over(&self) {
         let Ok(joined) = self.joined() else { return };
         joined.registration.leave().await;
-        // An error means that the task is gone, and with it every bundle.
-        let _ = self.ask(Input::Stop).await;
+        let stopping = self.ask(Input::Stop);
+        if self.runtime.clock.timeout(HAND_OVER_LIMIT, stopping).await.is_err() {
+            reached!("ownership: a hand-over took too long");
+            tracing::warn!("not every bundle was handed over in {HAND_OVER_LIMIT:?}");
+        }
     }
 
     /// Takes this broker off the list and ends its tasks.

@@ -139,7 +139,9 @@ impl Registrar {
                 inputs = mailbox.take_all() => inputs,
                 () = self.runtime.clock.sleep(pause) => continue,
             };
-            for input in inputs.unwrap_or_default() {
+            // Nobody is left who could end it: the node is going.
+            let Some(inputs) = inputs else { return };
+            for input in inputs {
                 match input {
                     Input::Leave(reply) => {
                         self.leaving = true;

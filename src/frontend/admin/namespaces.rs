@@ -1,5 +1,5 @@
 //! Tenants and namespaces. There are no records of them yet: `public/default` is always there, others come
-//! into being with their first topic and are shown while one of their topics is loaded.
+//! into being when one of their topics is first looked up.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -53,15 +53,16 @@ async fn bundles_answer(
     Ok(BundlesAnswer { boundaries, num_bundles: count })
 }
 
-fn known(state: &AdminState) -> BTreeSet<NamespaceName> {
+async fn known(state: &AdminState) -> Result<BTreeSet<NamespaceName>, Refusal> {
     let always = NamespaceName { tenant: "public".to_owned(), namespace: "default".to_owned() };
-    let loaded = state.broker.loaded_topics();
-    loaded.iter().map(|topic| topic.name().namespace().clone()).chain([always]).collect()
+    Ok(state.broker.namespaces().await?.into_iter().chain([always]).collect())
 }
 
 /// Names of tenants.
-pub(crate) async fn tenants(State(state): State<Arc<AdminState>>) -> Json<BTreeSet<String>> {
-    Json(known(&state).into_iter().map(|namespace| namespace.tenant).collect())
+pub(crate) async fn tenants(
+    State(state): State<Arc<AdminState>>,
+) -> Result<Json<BTreeSet<String>>, Refusal> {
+    Ok(Json(known(&state).await?.into_iter().map(|namespace| namespace.tenant).collect()))
 }
 
 /// One tenant.
@@ -69,7 +70,7 @@ pub(crate) async fn tenant(
     State(state): State<Arc<AdminState>>,
     TenantPath(tenant): TenantPath,
 ) -> Result<Json<TenantAnswer>, Refusal> {
-    if known(&state).iter().any(|namespace| namespace.tenant == tenant) {
+    if known(&state).await?.iter().any(|namespace| namespace.tenant == tenant) {
         let allowed_clusters = vec![state.config.cluster.clone()];
         return Ok(Json(TenantAnswer { admin_roles: Vec::new(), allowed_clusters }));
     }
@@ -82,6 +83,7 @@ pub(crate) async fn namespaces(
     TenantPath(tenant): TenantPath,
 ) -> Result<Json<Vec<String>>, Refusal> {
     let found: Vec<String> = known(&state)
+        .await?
         .into_iter()
         .filter(|namespace| namespace.tenant == tenant)
         .map(|namespace| namespace.to_string())
@@ -161,7 +163,7 @@ pub(crate) async fn topics(
 }
 
 async fn require(state: &AdminState, name: &NamespaceName) -> Result<(), Refusal> {
-    if known(state).contains(name) || !state.broker.topics(name).await?.is_empty() {
+    if known(state).await?.contains(name) || !state.broker.topics(name).await?.is_empty() {
         return Ok(());
     }
     Err(Refusal::missing("Namespace does not exist"))
