@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use seawall::broker::Broker;
 use seawall::domain::{Position, TopicName};
-use seawall::simulator::history::MessageNumber;
+use seawall::simulator::checkers::final_chain;
+use seawall::simulator::history::{MessageNumber, encode_body};
 use seawall::simulator::plan::Topology;
+use seawall::simulator::workloads::{Told, WorkloadClient};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{Stage, TOPIC, scenario_with};
@@ -220,6 +222,127 @@ fn partitions_on_several_brokers_are_one_topic_to_administrators() {
             let names =
                 http(&mut stage, "broker-0", "GET", "/admin/v2/persistent/public/default").await;
             assert!(names.ends_with("[]"), "{names}");
+        },
+    );
+}
+
+/// The epochs under which a topic's ledgers were listed, in order.
+async fn epochs(stage: &mut Stage) -> Vec<u64> {
+    let serving = stage.cluster.nodes.iter().find_map(|node| node.serving());
+    let metadata = serving.expect("a node").metadata();
+    let chain = stage.client(async move { final_chain(&metadata, TOPIC).await }).await;
+    chain.expect("a record").ledgers.iter().map(|ledger| ledger.epoch).collect()
+}
+
+#[test]
+fn an_owner_that_does_not_know_it_is_deposed_confirms_nothing() {
+    scenario_with(
+        Topology::Cluster,
+        |plan| plan.brokers = 2,
+        |mut stage| async move {
+            stage.keep_everything().await;
+            let mut acknowledged = publish_on(&mut stage, 5).await;
+            let (old, broker) = owner(&mut stage).await;
+            let context = stage.context();
+            let before = stage
+                .client(async move {
+                    let client = WorkloadClient::connect(&context).await.unwrap();
+                    let producer = client.producer(TOPIC, 1).await.unwrap();
+                    (client, producer)
+                })
+                .await;
+            // The owner hears bookies and clients, but no longer metadata: its session runs out. The other broker
+            // is asked by a client that does not hear the owner.
+            let (metadata, machine) = (stage.machine("metadata-0"), stage.machine(&old));
+            assert!(stage.world.cut(&machine, &metadata));
+            stage.pass(Duration::from_secs(8)).await;
+            let other = stage.machine(if old == "broker-0" { "broker-1" } else { "broker-0" });
+            let second = stage.world.create_node("client-9", "client-9");
+            assert!(stage.world.cut(&second, &machine));
+            let mut context = stage.context();
+            context.runtime = second.runtime();
+            context.broker = format!("{}:6650", other.host());
+            let taking = second.spawn("second", async move {
+                let client = WorkloadClient::connect(&context).await.unwrap();
+                let producer = client.producer(TOPIC, 1).await.unwrap();
+                let body = encode_body(MessageNumber(1000), 100);
+                match producer.send(body).await.unwrap().told().await.unwrap() {
+                    Told::Committed(place) => (MessageNumber(1000), place.position),
+                    Told::Rejected => panic!("rejected"),
+                }
+            });
+            acknowledged.push(taking.await.expect("another broker took the topic"));
+            // The first producer goes on at the old owner. What it is told must be true.
+            let told = stage
+                .client(async move {
+                    let (_client, producer) = before;
+                    let mut told = Vec::new();
+                    for number in (2000..2010).map(MessageNumber) {
+                        let Ok(receipt) = producer.send(encode_body(number, 100)).await else {
+                            break;
+                        };
+                        match receipt.told().await {
+                            Ok(Told::Committed(place)) => told.push((number, place.position)),
+                            Ok(Told::Rejected) | Err(_) => break,
+                        }
+                    }
+                    told
+                })
+                .await;
+            acknowledged.extend(told);
+            stage.world.heal_all();
+            stage.world.heal(&machine, &metadata);
+            stage.pass(Duration::from_secs(15)).await;
+            let (next, _) = owner(&mut stage).await;
+            assert_eq!(next, other.name());
+            assert!(broker.loaded_topics().is_empty(), "the old owner was told");
+            stage.all_there(&acknowledged).await;
+            let epochs = epochs(&mut stage).await;
+            assert!(epochs.len() >= 2 && epochs.is_sorted_by(|one, two| one < two), "{epochs:?}");
+        },
+    );
+}
+
+#[test]
+fn a_topic_loaded_after_its_bundle_was_given_up_is_not_served() {
+    scenario_with(
+        Topology::Cluster,
+        |plan| plan.brokers = 2,
+        |mut stage| async move {
+            stage.keep_everything().await;
+            let acknowledged = publish_on(&mut stage, 5).await;
+            let (old, _) = owner(&mut stage).await;
+            stage.keep_down(&old, Duration::from_secs(120));
+            assert!(stage.machine(&old).crash());
+            let next = if old == "broker-0" { "broker-1" } else { "broker-0" };
+            stage.pass(Duration::from_secs(6)).await;
+            // The next owner cannot recover the last ledger while two bookies stand still.
+            let bookies = [stage.machine("bookie-0"), stage.machine("bookie-1")];
+            assert!(bookies.iter().all(|bookie| bookie.pause()));
+            let node = stage.cluster.nodes.iter().find(|node| node.machine.name() == next).unwrap();
+            let broker = node.serving().and_then(|node| node.broker().cloned()).expect("it serves");
+            let name = TopicName::parse(TOPIC).unwrap();
+            let machine = stage.machine(next);
+            let (loading, given) = (broker.clone(), name.clone());
+            let load = machine.spawn("load", async move {
+                loading.locate(&given, true).await.unwrap();
+                loading.topic(&given, false).await.is_ok()
+            });
+            stage.pass(Duration::from_secs(2)).await;
+            let releasing = broker.clone();
+            let release = machine.spawn("release", async move {
+                let bundle = releasing.bundle_of(&name).await.unwrap();
+                releasing.release(&bundle).await
+            });
+            stage.pass(Duration::from_secs(1)).await;
+            for bookie in &bookies {
+                bookie.resume();
+            }
+            assert!(!load.await.unwrap(), "whoever waited for it is told to look up again");
+            release.await.unwrap().unwrap();
+            stage.pass(Duration::from_secs(5)).await;
+            assert!(broker.loaded_topics().is_empty(), "a bundle that was given up is not served");
+            stage.all_there(&acknowledged).await;
         },
     );
 }

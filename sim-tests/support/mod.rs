@@ -76,7 +76,8 @@ impl Stage {
         }
     }
 
-    fn context(&self) -> WorkloadContext {
+    /// What a workload of the client machine is given.
+    pub fn context(&self) -> WorkloadContext {
         WorkloadContext {
             runtime: self.client.runtime(),
             broker: self.cluster.broker_address(),

@@ -112,6 +112,7 @@ impl ServedTopics {
                 for ((of, _), slot) in state.slots.values_mut() {
                     match slot {
                         _ if of != bundle => {}
+                        Slot::Loading(_) if mutant!("B-late-load") => {}
                         Slot::Serving(topic) => topics.push(topic.clone()),
                         Slot::Loading(waiters) => {
                             let (waiter, loaded) = oneshot::channel();

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bundle::{Bundle, crc32};
 use super::record::{BrokerInstance, BrokerRecord};
+use crate::runtime::mix;
 
 /// Loads closer to each other than this count as equal, so that a cluster at rest is filled evenly and
 /// small changes move nothing.
@@ -56,8 +57,10 @@ pub fn choose(
     bundle: &Bundle,
 ) -> Option<BrokerInstance> {
     let able = brokers.iter().filter(|(_, record)| !record.leaving);
+    let name = crc32(bundle.to_string().as_bytes());
     let rank = |instance: BrokerInstance, record: &BrokerRecord| {
-        let hash = crc32(format!("{bundle} {}", instance.0).as_bytes());
+        // A checksum alone is linear: the same instance would win for bundles that are alike.
+        let hash = mix(u64::from(name) << 32 ^ mix(instance.0));
         (record.load.score() / SCORE_STEP, std::cmp::Reverse(hash), instance)
     };
     able.min_by_key(|(instance, record)| rank(*instance, record)).map(|(instance, _)| *instance)
