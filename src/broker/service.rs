@@ -199,7 +199,8 @@ impl Broker {
             return Ok(topic);
         }
         let bundle = self.ownership.bundle_of(name).await?;
-        if !self.served.is_served(&bundle) {
+        // Who did not look it up first is served all the same by the broker a lookup would have named.
+        if !self.served.is_served(&bundle) && self.locate(name, false).await? != Located::Here {
             return Err(BrokerError::NotServed(name.clone()));
         }
         if create {
