@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 async fn client(runtime: &Runtime, front_end: &PulsarFrontend) -> PulsarClient {
     let options = ClientOptions { operation_limit: LIMIT, ..ClientOptions::default() };
-    PulsarClient::connect(runtime, front_end.service_url(), options).await.unwrap()
+    PulsarClient::connect(runtime, front_end.local_address(), options).await.unwrap()
 }
 
 async fn raw(runtime: &Runtime, front_end: &PulsarFrontend) -> RawConnection {
