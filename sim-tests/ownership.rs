@@ -46,7 +46,7 @@ async fn publish_on(stage: &mut Stage, count: usize) -> Vec<(MessageNumber, Posi
 fn another_broker_takes_over_when_the_owner_dies() {
     scenario_with(
         Topology::Cluster,
-        |plan| plan.brokers = 3,
+        |plan| plan.shape.brokers = 3,
         |mut stage| async move {
             stage.keep_everything().await;
             let mut acknowledged = publish_on(&mut stage, 20).await;
@@ -69,7 +69,7 @@ fn another_broker_takes_over_when_the_owner_dies() {
 fn a_bundle_passed_back_and_forth_loses_nothing() {
     scenario_with(
         Topology::Cluster,
-        |plan| plan.brokers = 2,
+        |plan| plan.shape.brokers = 2,
         |mut stage| async move {
             stage.keep_everything().await;
             let name = TopicName::parse(TOPIC).unwrap();
@@ -104,7 +104,7 @@ fn a_bundle_passed_back_and_forth_loses_nothing() {
 fn a_broker_that_stops_hands_over_first() {
     scenario_with(
         Topology::Cluster,
-        |plan| plan.brokers = 2,
+        |plan| plan.shape.brokers = 2,
         |mut stage| async move {
             stage.keep_everything().await;
             let mut acknowledged = Vec::new();
@@ -147,7 +147,7 @@ async fn http(stage: &mut Stage, host: &str, method: &str, path: &str) -> String
 fn every_broker_names_the_owner_and_sends_there() {
     scenario_with(
         Topology::Cluster,
-        |plan| plan.brokers = 3,
+        |plan| plan.shape.brokers = 3,
         |mut stage| async move {
             publish_on(&mut stage, 5).await;
             let (owner_host, _) = owner(&mut stage).await;
@@ -192,7 +192,7 @@ fn every_broker_names_the_owner_and_sends_there() {
 fn partitions_on_several_brokers_are_one_topic_to_administrators() {
     scenario_with(
         Topology::Cluster,
-        |plan| plan.brokers = 3,
+        |plan| plan.shape.brokers = 3,
         |mut stage| async move {
             let topic = "/admin/v2/persistent/public/default/parts";
             let body = "HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 1\r\n\r\n8";
@@ -238,7 +238,7 @@ async fn epochs(stage: &mut Stage) -> Vec<u64> {
 fn an_owner_that_does_not_know_it_is_deposed_confirms_nothing() {
     scenario_with(
         Topology::Cluster,
-        |plan| plan.brokers = 2,
+        |plan| plan.shape.brokers = 2,
         |mut stage| async move {
             stage.keep_everything().await;
             let mut acknowledged = publish_on(&mut stage, 5).await;
@@ -307,7 +307,7 @@ fn an_owner_that_does_not_know_it_is_deposed_confirms_nothing() {
 fn a_topic_loaded_after_its_bundle_was_given_up_is_not_served() {
     scenario_with(
         Topology::Cluster,
-        |plan| plan.brokers = 2,
+        |plan| plan.shape.brokers = 2,
         |mut stage| async move {
             stage.keep_everything().await;
             let acknowledged = publish_on(&mut stage, 5).await;

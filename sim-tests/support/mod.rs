@@ -31,7 +31,7 @@ where
     F: FnOnce(Stage) -> Fut + Send + 'static,
     Fut: Future<Output = ()>,
 {
-    scenario_with(topology, |plan| plan.brokers = 1, play);
+    scenario_with(topology, |_| {}, play);
 }
 
 /// The same with a changed plan.

@@ -39,20 +39,20 @@ const fn on(
     Mutant { name, what, hunt: Hunt::Simulator { topology, caught_after } }
 }
 
-use Topology::{Cluster, Standalone};
+use Topology::{Cluster, Standalone, Swarm};
 
 /// Every planted bug.
 pub const MUTANTS: &[Mutant] = &[
     on(Standalone, "B-ack-early", 2, "an acknowledgement is answered before it is durable"),
-    on(Cluster, "B-claim", 0, "a topic's record is claimed without looking at its version"),
-    on(Cluster, "B-deposed", 0, "nobody tells a broker that its bundle was taken"),
-    on(Cluster, "B-epoch", 0, "a new owner keeps the topic's epoch"),
-    on(Cluster, "B-fence", 0, "a new owner reads the last ledger without fencing its writer"),
-    on(Cluster, "B-late-load", 0, "a topic loaded after its bundle was given up is served"),
-    on(Cluster, "B-owner-put", 0, "a bundle is taken without looking at its record's version"),
-    on(Cluster, "B-release-early", 0, "a bundle is released before its topics are closed"),
+    on(Swarm, "B-claim", 0, "a topic's record is claimed without looking at its version"),
+    on(Swarm, "B-deposed", 0, "nobody tells a broker that its bundle was taken"),
+    on(Swarm, "B-epoch", 0, "a new owner keeps the topic's epoch"),
+    on(Swarm, "B-fence", 0, "a new owner reads the last ledger without fencing its writer"),
+    on(Swarm, "B-late-load", 0, "a topic loaded after its bundle was given up is served"),
+    on(Swarm, "B-owner-put", 0, "a bundle is taken without looking at its record's version"),
+    on(Swarm, "B-release-early", 0, "a bundle is released before its topics are closed"),
     on(Cluster, "B-roll", 0, "entries go to the next ledger before the chain names it"),
-    on(Cluster, "B-stale-lookup", 0, "a lookup is answered from memory for ever"),
+    on(Swarm, "B-stale-lookup", 0, "a lookup is answered from memory for ever"),
     on(Cluster, "B1", 0, "empty ledgers are deleted before the chain drops them"),
     on(Standalone, "B10", 0, "trimming does not look at cursors again"),
     on(Standalone, "B13", 0, "a reset drops a cursor's properties"),
