@@ -5,6 +5,10 @@
 mod bookie_model;
 mod both_conformance;
 mod clock_conformance;
+mod consensus_exploration;
+mod consensus_model;
+mod consensus_mutants;
+mod consensus_world;
 mod cursor_model;
 mod disk_conformance;
 mod dispatch_model;

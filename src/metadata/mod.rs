@@ -2,6 +2,8 @@
 //! compare-and-set, watches that miss nothing, and sessions. Behind it today a durable single node
 //! (`single_node`); consensus comes behind the same contract.
 
+/// The pure consensus machine.
+pub mod consensus;
 mod contract;
 mod remote;
 mod server;
