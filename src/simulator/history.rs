@@ -25,6 +25,9 @@ impl std::fmt::Display for Place {
 /// Subscriptions whose consumers go on until they have got everything.
 pub const DRAINED_SUBSCRIPTIONS: &[&str] = &["exclusive", "shared"];
 
+/// The Exclusive one of them.
+pub const EXCLUSIVE: &str = DRAINED_SUBSCRIPTIONS[0];
+
 /// A message's unique number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageNumber(pub u64);
@@ -114,6 +117,10 @@ pub struct History {
     pub deliveries: Vec<DeliveryRecord>,
     /// Acknowledgements in order of sending.
     pub acks: Vec<AckRecord>,
+    /// By topic, the last place the Exclusive subscription asked to acknowledge up to.
+    pub cumulative_acks: BTreeMap<String, Place>,
+    /// By topic and subscription, the session that looked at what was left unacknowledged.
+    pub last_sessions: BTreeMap<(String, String), u32>,
     /// Sessions without gaps, in order.
     pub rewinds: Vec<RewindRecord>,
     /// Topics whose consumed ledgers are deleted: their final log has lost its beginning.
@@ -225,6 +232,12 @@ impl History {
             }
         }
         None
+    }
+
+    /// Records that the Exclusive subscription asked to acknowledge everything up to here.
+    pub fn asked_cumulative_ack(&mut self, topic: &str, place: Place) {
+        let last = self.cumulative_acks.entry(topic.to_owned()).or_insert(place);
+        *last = (*last).max(place);
     }
 
     /// Publishes whose receipt came.

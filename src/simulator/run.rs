@@ -12,8 +12,8 @@ use super::history::SharedHistory;
 use super::nemesis::Nemesis;
 use super::plan::{FaultKind, Plan, Topology};
 use super::workloads::{
-    ConsumerRole, EXCLUSIVE, SHARED, WorkloadContext, consume, damage, property, prove_writable,
-    publish, read_whole_log, rewind, setup_topic,
+    ConsumerRole, EXCLUSIVE, SHARED, WorkloadContext, consume, damage, look_at_the_rest, property,
+    prove_writable, publish, read_whole_log, rewind, setup_topic,
 };
 use crate::bookie::Bookie;
 use crate::broker::SubscriptionType;
@@ -326,6 +326,9 @@ impl Run {
             outcome.findings.push(("replicas_agree".to_owned(), finding));
         }
         self.look_at_properties().await;
+        if outcome.recovered_after.is_some() {
+            self.look_at_the_rest(outcome).await;
+        }
         self.read_chains().await;
         let history = self.history.lock();
         let complete = history.final_log.len() == self.topics.len();
@@ -333,6 +336,43 @@ impl Run {
             // Without the log there is nothing to hold it against; the run has failed already.
             if complete {
                 outcome.findings.push(((*name).to_owned(), check(&history)));
+            }
+        }
+    }
+
+    /// Looks at what every drained subscription still wants to be acknowledged.
+    async fn look_at_the_rest(&mut self, outcome: &mut Outcome) {
+        // What the consumers before had is theirs until the broker has noticed that they are gone.
+        self.supervise(SETTLE).await;
+        let until = self.world.now() + SETUP_LIMIT;
+        for topic in self.topics.clone() {
+            for (subscription, subscription_type) in
+                [(EXCLUSIVE, SubscriptionType::Exclusive), (SHARED, SubscriptionType::Shared)]
+            {
+                let role = ConsumerRole {
+                    topic: topic.clone(),
+                    subscription,
+                    subscription_type,
+                    number: 0,
+                };
+                loop {
+                    // Not stopped by what has stopped the others.
+                    let context = self.context(&self.consumer_machine, &Shutdown::new());
+                    let role = role.clone();
+                    let work = async move { look_at_the_rest(&context, &role).await };
+                    let limit = until.saturating_sub(self.world.now());
+                    match self.while_supervised("look at the rest", work, limit).await {
+                        Some(Ok(())) => break,
+                        Some(Err(_)) if self.world.now() < until => {
+                            self.supervise(Duration::from_millis(200)).await;
+                        }
+                        _ => {
+                            let detail = format!("{topic}/{subscription} takes no last consumer");
+                            outcome.fail("P6", "liveness", detail);
+                            return;
+                        }
+                    }
+                }
             }
         }
     }

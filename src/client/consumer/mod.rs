@@ -201,14 +201,15 @@ impl Consumer {
     pub async fn receive(&mut self, limit: Duration) -> Result<Option<Message>, ClientError> {
         let deadline = self.client.runtime().clock.now() + limit;
         loop {
+            // Whatever has arrived is read before permits are given back: the broker had none for more.
+            self.taken.extend(self.events.take_ready());
+            while let Some(event) = self.taken.pop_front() {
+                self.take(event)?;
+            }
             if let Some(message) = self.ready.pop_front() {
                 self.use_permits(1);
                 self.last = Some(message.id);
                 return Ok(Some(message));
-            }
-            if let Some(event) = self.taken.pop_front() {
-                self.take(event)?;
-                continue;
             }
             if self.lost && !self.reopen(deadline).await? {
                 return Ok(None);

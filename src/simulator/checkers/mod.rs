@@ -21,7 +21,9 @@ pub use protocol::{protocol, subscription_properties};
 pub use replicas::replicas_agree;
 pub use single_writer::{FinalChain, ListedLedger, final_chain, single_writer};
 pub use stable_positions::stable_positions;
-pub use subscription::{subscription_misses_nothing, subscription_repeats_nothing};
+pub use subscription::{
+    subscription_misses_nothing, subscription_repeats_nothing, unacknowledged_comes_again,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +78,7 @@ pub const HISTORY_CHECKERS: &[(&str, HistoryChecker)] = &[
     ("single_writer", single_writer),
     ("subscription_misses_nothing", subscription_misses_nothing),
     ("subscription_repeats_nothing", subscription_repeats_nothing),
+    ("unacknowledged_comes_again", unacknowledged_comes_again),
     ("contiguous", contiguous),
     ("protocol", protocol),
     ("subscription_properties", subscription_properties),

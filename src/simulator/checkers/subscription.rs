@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finding, History};
-use crate::simulator::history::DRAINED_SUBSCRIPTIONS;
+use crate::simulator::history::{DRAINED_SUBSCRIPTIONS, EXCLUSIVE};
 
 /// Every message of the final log was delivered to every subscription of its topic that was drained.
 /// (All subscriptions of the workloads begin at the first message.)
@@ -69,6 +69,41 @@ pub fn subscription_repeats_nothing(history: &History) -> Finding {
                     (delivery.at - acked_at) / 1_000_000
                 ),
             );
+        }
+    }
+    finding
+}
+
+/// What no consumer ever asked to acknowledge comes again, to the very end.
+pub fn unacknowledged_comes_again(history: &History) -> Finding {
+    let mut finding = Finding::default();
+    let asked: BTreeSet<(&str, &str, _)> = history
+        .acks
+        .iter()
+        .map(|ack| (ack.topic.as_str(), ack.subscription.as_str(), ack.position))
+        .collect();
+    let mut came: BTreeMap<u32, BTreeSet<_>> = BTreeMap::new();
+    for delivery in &history.deliveries {
+        came.entry(delivery.session).or_default().insert(delivery.position);
+    }
+    for ((topic, subscription), session) in &history.last_sessions {
+        let nothing = BTreeSet::new();
+        let came = came.get(session).unwrap_or(&nothing);
+        let up_to = history.cumulative_acks.get(topic).filter(|_| subscription == EXCLUSIVE);
+        for (place, number) in history.final_log.get(topic).into_iter().flatten() {
+            let was_asked = asked.contains(&(topic.as_str(), subscription.as_str(), *place))
+                || up_to.is_some_and(|up_to| place <= up_to);
+            if was_asked {
+                continue;
+            }
+            finding.compared += 1;
+            if !came.contains(place) {
+                let detail = format!(
+                    "{topic}/{subscription}: {number:?} at {place} was never acknowledged and does not \
+                     come again"
+                );
+                finding.broken("P4", "unacknowledged_comes_again", detail);
+            }
         }
     }
     finding

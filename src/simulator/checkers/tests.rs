@@ -193,3 +193,11 @@ fn an_epoch_that_falls_is_seen() {
     chain.epoch = 2;
     assert_eq!(broken(&history), ["single_writer"]);
 }
+
+#[test]
+fn what_is_forgotten_without_an_acknowledgement_is_seen() {
+    let mut history = good();
+    history.acks.remove(1);
+    history.last_sessions.insert((TOPIC.into(), "shared".into()), 9);
+    assert_eq!(broken(&history), ["unacknowledged_comes_again"]);
+}

@@ -16,6 +16,9 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(300);
 /// A session that gets nothing for this long leaves and comes back, for what it left unacknowledged.
 const IDLE_LIMIT: Duration = Duration::from_secs(10);
 
+/// The last session takes this long a silence for the end.
+const REST_PAUSE_MAX: Duration = Duration::from_secs(3);
+
 /// Which subscription a consumer joins.
 #[derive(Clone, Debug)]
 pub struct ConsumerRole {
@@ -76,6 +79,7 @@ async fn consume_session(
             4..7 if !is_exclusive => consumer.redeliver(&received),
             4 if is_exclusive => consumer.redeliver_all(),
             7..12 if is_exclusive => {
+                context.history.lock().asked_cumulative_ack(&role.topic, received.place);
                 consumer.acknowledge_cumulative(&received).await?;
             }
             _ => {
@@ -104,6 +108,32 @@ async fn consume_session(
     }
     // An error: some receipt never comes, and the session is over anyway.
     let _ = receipts.acquire_many(window).await;
+    consumer.close().await;
+    Ok(())
+}
+
+/// Looks, after everything else, at what a subscription still wants to be acknowledged: all of it comes to a
+/// last session, which acknowledges nothing.
+pub async fn look_at_the_rest(
+    context: &WorkloadContext,
+    role: &ConsumerRole,
+) -> Result<(), SessionError> {
+    let client = WorkloadClient::connect(context).await?;
+    let mut consumer =
+        client.consumer(&role.topic, role.subscription, role.subscription_type).await?;
+    let session = context.history.lock().new_session();
+    while let Some(received) = consumer.receive(REST_PAUSE_MAX).await? {
+        context.history.lock().deliveries.push(DeliveryRecord {
+            topic: role.topic.clone(),
+            subscription: role.subscription.to_owned(),
+            session,
+            number: decode_body(&received.message.payload),
+            position: received.place,
+            at: context.stamp(),
+        });
+    }
+    let key = (role.topic.clone(), role.subscription.to_owned());
+    context.history.lock().last_sessions.insert(key, session);
     consumer.close().await;
     Ok(())
 }

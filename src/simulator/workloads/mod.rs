@@ -8,7 +8,7 @@ mod publish;
 mod rewind;
 mod session;
 
-pub use consume::{ConsumerRole, consume};
+pub use consume::{ConsumerRole, consume, look_at_the_rest};
 pub use damage::damage;
 pub use drain::{read_whole_log, setup_topic};
 pub use publish::{prove_writable, publish};
@@ -42,8 +42,7 @@ pub struct WorkloadContext {
 /// The subscription that never acknowledges, so that nothing is trimmed and the whole log can be read; not
 /// there on topics that are trimmed.
 pub const KEEPER: &str = "keeper";
-/// The Exclusive subscription.
-pub const EXCLUSIVE: &str = DRAINED_SUBSCRIPTIONS[0];
+pub use super::history::EXCLUSIVE;
 /// The Shared subscription.
 pub const SHARED: &str = DRAINED_SUBSCRIPTIONS[1];
 
