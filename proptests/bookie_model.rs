@@ -13,8 +13,8 @@ use futures_util::future::BoxFuture;
 use proptest::prelude::*;
 use seawall::bookie::{Bookie, BookieConfig, LedgerDirectory, LedgerPresence};
 use seawall::domain::{
-    AddAnswer, AddBatch, AddError, AddSink, CreatorToken, Entry, EntryId, LedgerId, ReadError,
-    ReadRequest,
+    AddAnswer, AddBatch, AddError, AddSink, BookieId, CreatorToken, Entry, EntryId, LedgerId,
+    ReadError, ReadRequest,
 };
 use seawall::runtime::{CreateMode, OpenMode, Runtime};
 use tokio::sync::oneshot;
@@ -86,7 +86,7 @@ pub struct Gone(pub BTreeSet<LedgerId>);
 
 #[async_trait]
 impl LedgerDirectory for Gone {
-    async fn presence(&self, ledger: LedgerId) -> LedgerPresence {
+    async fn presence(&self, ledger: LedgerId, _bookie: BookieId) -> LedgerPresence {
         if self.0.contains(&ledger) { LedgerPresence::Gone } else { LedgerPresence::Exists }
     }
 }

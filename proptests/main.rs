@@ -28,4 +28,6 @@ mod planted_bugs;
 mod pulsar_codec;
 mod recovery_model;
 mod remote_bookie_in_simulation;
+mod repair_model;
+mod repair_world;
 mod rpc_in_simulation;

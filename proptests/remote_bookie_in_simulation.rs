@@ -30,7 +30,7 @@ struct AllExist;
 
 #[async_trait]
 impl LedgerDirectory for AllExist {
-    async fn presence(&self, _ledger: LedgerId) -> LedgerPresence {
+    async fn presence(&self, _ledger: LedgerId, _bookie: BookieId) -> LedgerPresence {
         LedgerPresence::Exists
     }
 }

@@ -10,4 +10,5 @@ mod fencing;
 mod index_rebuild;
 mod ownership;
 mod power_loss;
+mod repair;
 mod support;

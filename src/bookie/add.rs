@@ -31,7 +31,7 @@ pub(super) fn add(shared: &Arc<Shared>, batch: AddBatch, sink: Arc<dyn AddSink>)
     // Check and insertion under one lock: whatever passes is in the queue before any fence that comes
     // after, so whoever is told "fenced" can read it.
     let facts = ledger.facts();
-    let refused = match admit(&facts, &item.batch) {
+    let refused = match admit(shared, &facts, &item.batch) {
         Ok(()) => match shared.journal.try_send(JournalItem::Add(item)) {
             Ok(()) => None,
             Err(item) => Some((item, overloaded_or_gone(shared))),
@@ -53,6 +53,10 @@ fn check(shared: &Shared, batch: &AddBatch) -> Result<(), AddError> {
     if let Some(reason) = shared.poison.reason() {
         return Err(AddError::Poisoned(reason));
     }
+    if shared.draining.load(Ordering::Relaxed) && !batch.recovery {
+        reached!("bookie: add refused while draining");
+        return Err(AddError::ReadOnly);
+    }
     match shared.space() {
         Space::Enough => {}
         Space::Low if batch.recovery => reached!("bookie: recovery add while read-only"),
@@ -69,13 +73,17 @@ fn check(shared: &Shared, batch: &AddBatch) -> Result<(), AddError> {
     Ok(())
 }
 
-fn admit(facts: &LedgerFacts, batch: &AddBatch) -> Result<(), AddError> {
+fn admit(shared: &Shared, facts: &LedgerFacts, batch: &AddBatch) -> Result<(), AddError> {
     if facts.creator != batch.creator {
         return Err(AddError::WrongCreator);
     }
     if facts.deleted {
         reached!("bookie: add to a deleted ledger refused");
         return Err(AddError::Deleted);
+    }
+    if batch.recovery && shared.leaving.contains(batch.ledger) {
+        reached!("bookie: a copy of a ledger being dropped refused");
+        return Err(AddError::Overloaded);
     }
     if facts.fence != FenceState::Open && !batch.recovery {
         reached!("bookie: add to a fenced ledger refused");
@@ -99,7 +107,7 @@ fn answer(shared: &Shared, batch: &AddBatch, sink: &dyn AddSink, result: Result<
 
 /// Planted bug S3: between check and insertion others may run.
 fn add_outside_the_critical_section(shared: &Arc<Shared>, ledger: &LedgerState, item: AddItem) {
-    let admitted = admit(&ledger.facts(), &item.batch);
+    let admitted = admit(shared, &ledger.facts(), &item.batch);
     if let Err(error) = admitted {
         shared.queue_left(item.bytes);
         return item.answer(shared.id, Err(error));

@@ -1,4 +1,5 @@
-//! Finding deleted ledgers. Only a definite "it is gone" from metadata removes anything.
+//! Finding ledgers that were deleted, or are kept by other bookies now. Only a definite answer from
+//! metadata removes anything.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::keeper::KeeperCommand;
 use super::ledger_state::LedgerState;
 use super::shared::Shared;
 use super::{LedgerDirectory, LedgerPresence};
-use crate::domain::LedgerId;
+use crate::domain::{EntryId, LedgerId};
 use crate::reached;
 use crate::runtime::MailboxSender;
 
@@ -37,7 +38,8 @@ pub(super) async fn run(
     }
 }
 
-/// Asks for each ledger, buries those that are gone, has the keeper clean up.
+/// Asks for each ledger, buries those that are gone, drops the entries of those that are elsewhere, has
+/// the keeper clean up.
 pub(super) async fn collect(
     shared: &Shared,
     directory: &dyn LedgerDirectory,
@@ -46,26 +48,72 @@ pub(super) async fn collect(
     let kept: Vec<Arc<LedgerState>> =
         shared.ledgers.all().into_iter().filter(|ledger| !ledger.facts().deleted).collect();
     let ids: Vec<LedgerId> = kept.iter().map(|ledger| ledger.id).collect();
-    let presences = directory.presences(&ids).await;
-    let gone: Vec<Arc<LedgerState>> = kept
-        .into_iter()
-        .zip(presences)
-        .filter(|(_, presence)| *presence == LedgerPresence::Gone)
-        .map(|(ledger, _)| ledger)
-        .collect();
-    for some in gone.chunks(BURIED_AT_ONCE) {
-        reached!("bookie: ledger buried");
-        shared.gone().extend(some.iter().map(|ledger| ledger.id));
-        let buried: Vec<_> = some.iter().map(|ledger| begin_burial(shared, ledger)).collect();
-        for (ledger, buried) in some.iter().zip(buried) {
-            if let Err(reason) = end_burial(buried).await {
-                tracing::warn!(reason, ledger = ledger.id.0, "tombstone not written");
-                return;
+    let presences = directory.presences(&ids, shared.id).await;
+    let (mut gone, mut leaving) = (Vec::new(), Vec::new());
+    for (ledger, presence) in kept.into_iter().zip(presences) {
+        match presence {
+            LedgerPresence::Gone => gone.push(ledger),
+            LedgerPresence::Elsewhere => {
+                if drop_if_released(shared, &ledger, directory).await {
+                    leaving.push(ledger.id);
+                }
             }
+            LedgerPresence::Exists | LedgerPresence::Unknown => {}
         }
+    }
+    if let Err(reason) = bury(shared, &gone).await {
+        tracing::warn!(reason, "tombstone not written");
     }
     let (done, completed) = oneshot::channel();
     if keeper.send(KeeperCommand::Collect(done)).await.is_ok() {
         let _ = completed.await;
     }
+    for ledger in leaving {
+        // If the keeper did not get to it the next round asks for leave again: copies may come from now on.
+        shared.gone().remove(&ledger);
+        shared.leaving.remove(ledger);
+    }
+}
+
+/// Buries ledgers that are gone; stops at the first tombstone that is not written.
+async fn bury(shared: &Shared, gone: &[Arc<LedgerState>]) -> Result<(), String> {
+    for some in gone.chunks(BURIED_AT_ONCE) {
+        reached!("bookie: ledger buried");
+        shared.gone().extend(some.iter().map(|ledger| ledger.id));
+        let buried: Vec<_> = some.iter().map(|ledger| begin_burial(shared, ledger)).collect();
+        for buried in buried {
+            end_burial(buried).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A ledger kept elsewhere. The order matters: first no copy is taken any more, then leave is asked, which
+/// makes everybody who copied something here before look again, then the entries go. Fence and creator
+/// are remembered for ever. True if the keeper is to drop them.
+async fn drop_if_released(
+    shared: &Shared,
+    ledger: &Arc<LedgerState>,
+    directory: &dyn LedgerDirectory,
+) -> bool {
+    let is_stored = match shared.index.page(ledger.id, EntryId::FIRST) {
+        Ok(page) => page.first().is_some_and(|run| run.ledger == ledger.id),
+        Err(_) => return false,
+    };
+    if !is_stored && !shared.cache.lock().holds(ledger.id) {
+        return false;
+    }
+    {
+        // Under the ledger's lock: whatever was admitted before is in the journal's queue already.
+        let _facts = ledger.facts();
+        shared.leaving.insert(ledger.id);
+    }
+    let released = directory.release(ledger.id, shared.id).await;
+    if released {
+        reached!("bookie: entries of a ledger kept elsewhere dropped");
+        shared.gone().insert(ledger.id);
+    } else {
+        shared.leaving.remove(ledger.id);
+    }
+    released
 }

@@ -119,6 +119,7 @@ fn corrupt(
     }
     reached!("bookie: damaged copy found by a read");
     shared.counters.corrupt_found.fetch_add(1, Ordering::Relaxed);
+    shared.note_damaged(run.ledger);
     if mutant!("S31") {
         return Err(ReadError::Absent);
     }

@@ -23,6 +23,9 @@ use crate::runtime::{DiskError, MailboxSender, Runtime};
 pub enum LedgerPresence {
     /// It exists: keep it.
     Exists,
+    /// It exists, can change no more, and this bookie is to hold nothing of it: its entries may go once
+    /// [`LedgerDirectory::release`] says so.
+    Elsewhere,
     /// It certainly does not exist: its data may go.
     Gone,
     /// Cannot tell: keep it.
@@ -32,16 +35,24 @@ pub enum LedgerPresence {
 /// Port to metadata's list of ledgers; `node` fills it in.
 #[async_trait]
 pub trait LedgerDirectory: Send + Sync {
-    /// Whether a ledger still exists. Anything but a definite answer is `Unknown`.
-    async fn presence(&self, ledger: LedgerId) -> LedgerPresence;
+    /// Whether a ledger still exists, and whether this bookie has a part in it. Anything but a definite
+    /// answer is `Unknown`.
+    async fn presence(&self, ledger: LedgerId, bookie: BookieId) -> LedgerPresence;
 
     /// The same of many, in rising order; as many answers.
-    async fn presences(&self, ledgers: &[LedgerId]) -> Vec<LedgerPresence> {
+    async fn presences(&self, ledgers: &[LedgerId], bookie: BookieId) -> Vec<LedgerPresence> {
         let mut answers = Vec::with_capacity(ledgers.len());
         for ledger in ledgers {
-            answers.push(self.presence(*ledger).await);
+            answers.push(self.presence(*ledger, bookie).await);
         }
         answers
+    }
+
+    /// Asks for leave to drop the entries of a ledger that is elsewhere. True only if that still holds and
+    /// whoever is copying them here cannot come to rely on it any more. The bookie takes no copies while it
+    /// asks.
+    async fn release(&self, _ledger: LedgerId, _bookie: BookieId) -> bool {
+        false
     }
 }
 
@@ -78,6 +89,8 @@ pub struct BookieStats {
     pub entry_log_bytes: u64,
     /// Takes no writes: disk nearly full.
     pub read_only: bool,
+    /// Was asked to leave: takes no writes but recovery's and repair's.
+    pub draining: bool,
     /// The journal is poisoned: why.
     pub poisoned: Option<String>,
     /// Damaged copies found since start.
@@ -125,6 +138,9 @@ impl Bookie {
         let known =
             super::fence::find_ledger(shared, request.ledger, request.creator, request.fence)?;
         let Some(ledger) = known else { return Err(ReadError::Absent) };
+        if shared.leaving.contains(request.ledger) {
+            return Err(ReadError::Unknown("the ledger's entries are being dropped".to_owned()));
+        }
         if request.fence {
             if mutant!("S26") {
                 let entries = super::read::read(shared, &ledger, &request).await;
@@ -196,9 +212,27 @@ impl Bookie {
             journal_bytes: counters.journal_bytes.load(Ordering::Relaxed),
             entry_log_bytes: counters.entry_log_bytes.load(Ordering::Relaxed),
             read_only: self.shared.space() != Space::Enough,
+            draining: self.shared.draining.load(Ordering::Relaxed),
             poisoned: self.shared.poison.reason(),
             corrupt_found: counters.corrupt_found.load(Ordering::Relaxed),
         }
+    }
+
+    /// Asks the bookie to leave, or takes that back. Leaving it takes recovery and repair adds only;
+    /// writers go elsewhere.
+    pub fn set_draining(&self, draining: bool) {
+        self.shared.draining.store(draining, Ordering::Relaxed);
+    }
+
+    /// Ledgers with copies found damaged, or possibly lost to damage, since the last call. A ledger that
+    /// does not fit is found again by the next scrub.
+    pub fn take_damaged(&self) -> Vec<LedgerId> {
+        let mut damaged = self.shared.take_damaged();
+        if !self.shared.limbo_told.swap(true, Ordering::Relaxed) {
+            let ledgers = self.shared.ledgers.all();
+            damaged.extend(ledgers.iter().filter(|l| l.facts().limbo).map(|ledger| ledger.id));
+        }
+        damaged.into_iter().collect()
     }
 
     /// Completes when the journal is poisoned (never otherwise).

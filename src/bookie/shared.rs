@@ -56,6 +56,43 @@ impl Poison {
     }
 }
 
+/// Damaged ledgers kept until someone asks.
+const DAMAGED_MAX: usize = 10_000;
+
+/// Ledgers whose entries are about to be dropped because they are kept elsewhere.
+#[derive(Default)]
+pub(super) struct Leaving {
+    /// Spares every add and read the lock.
+    count: AtomicUsize,
+    ledgers: Mutex<BTreeSet<LedgerId>>,
+}
+
+impl Leaving {
+    /// From now on no copy of the ledger is taken and none is read.
+    pub fn insert(&self, ledger: LedgerId) {
+        let mut ledgers = self.ledgers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        ledgers.insert(ledger);
+        self.count.store(ledgers.len(), Ordering::SeqCst);
+    }
+
+    /// Copies are welcome again.
+    pub fn remove(&self, ledger: LedgerId) {
+        let mut ledgers = self.ledgers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        ledgers.remove(&ledger);
+        self.count.store(ledgers.len(), Ordering::SeqCst);
+    }
+
+    /// True while a ledger's entries are being dropped.
+    pub fn contains(&self, ledger: LedgerId) -> bool {
+        self.count.load(Ordering::SeqCst) > 0
+            && self
+                .ledgers
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner())
+                .contains(&ledger)
+    }
+}
+
 /// How much the disk can still take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
@@ -84,6 +121,12 @@ pub(super) struct Shared {
     pub shutdown: Shutdown,
     /// Deleted ledgers whose entries are still in cache or index. Bounded by the number of ledgers.
     pub gone: Mutex<BTreeSet<LedgerId>>,
+    pub leaving: Leaving,
+    /// Asked to leave: no adds but recovery's and repair's.
+    pub draining: AtomicBool,
+    damaged: Mutex<BTreeSet<LedgerId>>,
+    /// Ledgers in limbo were told to whoever asks for damage.
+    pub limbo_told: AtomicBool,
     pub stopped: AtomicBool,
     /// Held until the stop, so that no second process uses the folders.
     pub locks: Mutex<Vec<Box<dyn DiskLock>>>,
@@ -123,6 +166,10 @@ impl Shared {
             poison: Poison::default(),
             shutdown: Shutdown::new(),
             gone: Mutex::default(),
+            leaving: Leaving::default(),
+            draining: AtomicBool::new(false),
+            damaged: Mutex::default(),
+            limbo_told: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             locks: Mutex::new(parts.locks),
             queued_bytes: AtomicUsize::new(0),
@@ -169,6 +216,20 @@ impl Shared {
         if before != space {
             tracing::warn!(free, read_only = space > 0, "free disk space");
         }
+    }
+
+    /// A copy of this ledger is damaged.
+    pub fn note_damaged(&self, ledger: LedgerId) {
+        let mut damaged = self.damaged.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if damaged.len() < DAMAGED_MAX {
+            damaged.insert(ledger);
+        }
+    }
+
+    /// Damaged ledgers since the last call.
+    pub fn take_damaged(&self) -> BTreeSet<LedgerId> {
+        let mut damaged = self.damaged.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        std::mem::take(&mut *damaged)
     }
 
     /// Another process may use the folders now.

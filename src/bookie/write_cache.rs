@@ -219,6 +219,12 @@ impl Halves {
         self.active.forget(ledger);
     }
 
+    /// Entries of the ledger are waiting for a flush.
+    pub fn holds(&self, ledger: LedgerId) -> bool {
+        let frozen = self.frozen.as_ref().is_some_and(|f| f.half.ledgers.contains_key(&ledger));
+        frozen || self.active.ledgers.contains_key(&ledger)
+    }
+
     /// Nothing is waiting for a flush.
     pub fn is_empty(&self) -> bool {
         self.active.is_empty() && self.frozen.is_none()

@@ -14,6 +14,8 @@ mod records;
 /// Finding and fixing the end of a ledger.
 pub mod recovery;
 mod remote_bookie;
+/// Replication that heals itself.
+pub mod repair;
 /// Appending to an open ledger.
 pub mod writer;
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::bookie::BookieConfig;
 use crate::broker::BrokerConfig;
 use crate::frontend::pulsar::codec::MAX_MESSAGE_SIZE_DEFAULT;
+use crate::ledger::repair::RepairConfig;
 use crate::ledger::{LedgerConfig, Quorum};
 
 /// The roles a node may run, in any mix.
@@ -55,6 +56,8 @@ pub struct NodeConfig {
     pub bookie: BookieConfig,
     /// The ledger client's limits.
     pub ledger: LedgerConfig,
+    /// Repair's limits.
+    pub repair: RepairConfig,
     /// The broker's limits.
     pub broker: BrokerConfig,
 }
@@ -73,6 +76,7 @@ impl NodeConfig {
             message_bytes_max: MAX_MESSAGE_SIZE_DEFAULT,
             bookie: BookieConfig::below(&data),
             ledger: LedgerConfig::default(),
+            repair: RepairConfig::default(),
             broker: BrokerConfig::with_quorum(quorum),
             data,
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::bookie::Bookie;
 use crate::frontend::pulsar::PulsarCounters;
+use crate::ledger::repair::RepairStats;
 use crate::telemetry::metrics;
 use crate::telemetry::{MetricSource, Sample};
 
@@ -21,8 +22,27 @@ impl MetricSource for BookieMetrics {
             Sample::plain(&metrics::BOOKIE_JOURNAL_BYTES, stats.journal_bytes as f64),
             Sample::plain(&metrics::BOOKIE_ENTRY_LOG_BYTES, stats.entry_log_bytes as f64),
             Sample::plain(&metrics::BOOKIE_READ_ONLY, flag(stats.read_only)),
+            Sample::plain(&metrics::BOOKIE_DRAINING, flag(stats.draining)),
             Sample::plain(&metrics::BOOKIE_POISONED, flag(stats.poisoned.is_some())),
             Sample::plain(&metrics::BOOKIE_CORRUPT, stats.corrupt_found as f64),
+        ]
+    }
+}
+
+/// Repair's figures.
+pub(super) struct RepairMetrics(pub(super) Arc<RepairStats>);
+
+impl MetricSource for RepairMetrics {
+    fn samples(&self) -> Vec<Sample> {
+        let stats = &self.0;
+        let auditor = f64::from(u8::from(stats.is_auditor()));
+        vec![
+            Sample::plain(&metrics::REPAIR_LEDGERS, stats.under_replicated() as f64),
+            Sample::plain(&metrics::REPAIR_ENTRIES, stats.entries_copied() as f64),
+            Sample::plain(&metrics::REPAIR_BYTES, stats.bytes_copied() as f64),
+            Sample::plain(&metrics::REPAIR_PLACES, stats.places_repaired() as f64),
+            Sample::plain(&metrics::REPAIR_FAILURES, stats.failures() as f64),
+            Sample::plain(&metrics::REPAIR_AUDITOR, auditor),
         ]
     }
 }

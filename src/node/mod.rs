@@ -1,8 +1,10 @@
 //! Puts parts together, the same for production and simulation: which role needs what, in which order
 //! they start and stop, and when the node must say that it can serve no longer.
 
+mod bookie_admin;
 pub mod bookie_registry;
 mod config;
+mod damage;
 mod error;
 mod health;
 mod metrics;
@@ -18,6 +20,7 @@ use crate::broker::Broker;
 use crate::frontend::admin::AdminFrontend;
 use crate::frontend::pulsar::PulsarFrontend;
 use crate::ledger::LedgerClient;
+use crate::ledger::repair::{RepairService, RepairStats};
 use crate::metadata::{Metadata, SingleNodeMetadata};
 use crate::runtime::{DiskLock, Runtime, Shutdown, Task};
 
@@ -31,6 +34,7 @@ pub struct Node {
     bookie: Option<Bookie>,
     registration: Option<BookieRegistration>,
     broker: Option<BrokerPart>,
+    repair: Option<RepairService>,
     rpc_address: Option<String>,
     rpc_server: Option<Task<()>>,
     health: Arc<NodeHealth>,
@@ -76,6 +80,11 @@ impl Node {
     /// The bookie, if the node has that role.
     pub fn bookie(&self) -> Option<&Bookie> {
         self.bookie.as_ref()
+    }
+
+    /// What repair did on this node, if it takes part in it.
+    pub fn repair(&self) -> Option<Arc<RepairStats>> {
+        self.repair.as_ref().map(RepairService::stats)
     }
 
     /// The broker, if the node has that role.

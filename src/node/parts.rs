@@ -3,18 +3,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::bookie_admin::ClusterBookies;
 use super::bookie_registry::{
     BookieRegistration, LocalBookie, MetadataLedgers, RegisteredBookies, RegistrationConfig,
     check_cookie,
 };
+use super::damage::tell_damage;
 use super::health::NodeHealth;
-use super::metrics::{BookieMetrics, ConnectionMetrics};
+use super::metrics::{BookieMetrics, ConnectionMetrics, RepairMetrics};
 use super::{BrokerPart, Node, NodeConfig, NodeError};
 use crate::bookie::{Bookie, BookieService};
 use crate::broker::{Broker, BrokerAddresses};
 use crate::frontend::admin::{AdminConfig, AdminFrontend, AdminPorts};
 use crate::frontend::pulsar::{PulsarConfig, PulsarFrontend};
-use crate::ledger::{BookieClient, LedgerClient, RemoteBookieConfig};
+use crate::ledger::repair::{RepairParts, RepairService};
+use crate::ledger::{BookieClient, BookiePool, LedgerClient, RemoteBookieConfig};
 use crate::metadata::{
     Metadata, MetadataService, RemoteMetadata, RemoteMetadataConfig, SingleNodeConfig,
     SingleNodeMetadata,
@@ -39,6 +42,7 @@ pub(super) async fn start(runtime: Runtime, config: NodeConfig) -> Result<Node, 
         metadata,
         own_metadata,
         bookie: None,
+        repair: None,
         registration: None,
         broker: None,
         rpc_address: listener.as_ref().map(Listener::local_address),
@@ -85,24 +89,41 @@ async fn start_roles(
         runtime.tasks.spawn("rpc server", serving)
     });
     node.registration = node.bookie.as_ref().map(|bookie| {
-        let id = bookie.id();
-        let watched = bookie.clone();
-        let writable = move || {
-            let stats = watched.stats();
-            !stats.read_only && stats.poisoned.is_none()
-        };
         BookieRegistration::start(
             runtime,
             Arc::clone(&node.metadata),
-            id,
-            advertised,
-            Arc::new(writable),
+            bookie.id(),
+            advertised.clone(),
+            Arc::new(LocalBookie::new(bookie.clone())),
             RegistrationConfig::default(),
             node.stop.signal(),
         )
     });
-    if config.roles.broker {
-        node.broker = Some(start_broker(runtime, config, node).await?);
+    let ledgers = match config.roles.bookie || config.roles.broker {
+        true => {
+            let bookie = node.bookie.as_ref();
+            Some(LedgerPart::start(runtime, config, &node.metadata, bookie, &node.stop))
+        }
+        false => None,
+    };
+    // A node nobody can reach has nobody to copy from.
+    node.repair = match (&ledgers, &node.bookie) {
+        _ if config.rpc_listen.is_none() => None,
+        (Some(ledgers), Some(bookie)) => {
+            let (metadata, stop) = (&node.metadata, &node.stop);
+            Some(start_repair(runtime, config, metadata, ledgers, bookie, &advertised, stop))
+        }
+        (Some(_), None) => {
+            let interval = config.repair.replicator_interval;
+            let store = Arc::clone(&node.metadata);
+            Some(RepairService::watch(runtime, store, interval, &node.stop.signal()))
+        }
+        (None, _) => None,
+    };
+    if config.roles.broker
+        && let Some(ledgers) = ledgers
+    {
+        node.broker = Some(start_broker(runtime, config, node, ledgers).await?);
     }
     Ok(())
 }
@@ -157,27 +178,71 @@ async fn start_bookie(
     Ok(bookie)
 }
 
+/// The node's one client of ledgers, shared by repair and broker: two would draw the same random numbers.
+struct LedgerPart {
+    bookies: Arc<RegisteredBookies>,
+    client: LedgerClient,
+}
+
+impl LedgerPart {
+    fn start(
+        runtime: &Runtime,
+        config: &NodeConfig,
+        metadata: &Metadata,
+        bookie: Option<&Bookie>,
+        stop: &Shutdown,
+    ) -> Self {
+        let local = bookie.map(|bookie| {
+            let client: Arc<dyn BookieClient> = Arc::new(LocalBookie::new(bookie.clone()));
+            (bookie.id(), client)
+        });
+        let bookies = RegisteredBookies::start(
+            runtime,
+            Arc::clone(metadata),
+            local,
+            RemoteBookieConfig::default(),
+            stop.signal(),
+        );
+        let pool: Arc<dyn BookiePool> = Arc::<RegisteredBookies>::clone(&bookies);
+        let store = Arc::clone(metadata);
+        let client = LedgerClient::new(runtime.clone(), store, pool, config.ledger.clone());
+        Self { bookies, client }
+    }
+}
+
+fn start_repair(
+    runtime: &Runtime,
+    config: &NodeConfig,
+    metadata: &Metadata,
+    ledgers: &LedgerPart,
+    bookie: &Bookie,
+    advertised: &str,
+    stop: &Shutdown,
+) -> RepairService {
+    tell_damage(runtime, metadata, bookie, &config.repair, stop);
+    let parts = RepairParts {
+        runtime: runtime.clone(),
+        metadata: Arc::clone(metadata),
+        ledgers: ledgers.client.clone(),
+        bookies: Arc::<RegisteredBookies>::clone(&ledgers.bookies),
+        standings: Arc::<RegisteredBookies>::clone(&ledgers.bookies),
+        ledger_config: config.ledger.clone(),
+        config: config.repair.clone(),
+        holder: advertised.to_owned(),
+    };
+    RepairService::start(parts, &stop.signal())
+}
+
 async fn start_broker(
     runtime: &Runtime,
     config: &NodeConfig,
     node: &Node,
+    ledgers: LedgerPart,
 ) -> Result<BrokerPart, NodeError> {
     let (metadata, bookie) = (&node.metadata, node.bookie.as_ref());
-    let local = bookie.map(|bookie| {
-        let client: Arc<dyn BookieClient> = Arc::new(LocalBookie::new(bookie.clone()));
-        (bookie.id(), client)
-    });
-    let bookies = RegisteredBookies::start(
-        runtime,
-        Arc::clone(metadata),
-        local,
-        RemoteBookieConfig::default(),
-        node.stop.signal(),
-    );
+    let LedgerPart { bookies, client: ledgers } = ledgers;
     // Before that no topic could be opened; clients would only be told to come back.
     bookies.wait_for_writable(config.broker.quorum.ensemble as usize).await;
-    let ledgers =
-        LedgerClient::new(runtime.clone(), Arc::clone(metadata), bookies, config.ledger.clone());
     let broker =
         Broker::new(runtime.clone(), Arc::clone(metadata), ledgers.clone(), config.broker.clone());
     let pulsar_config = PulsarConfig {
@@ -193,7 +258,14 @@ async fn start_broker(
     if let Some(bookie) = bookie {
         sources.push(Arc::new(BookieMetrics(bookie.clone())));
     }
-    let ports = AdminPorts { health: Arc::clone(&node.health) as _, metrics: sources };
+    if let Some(repair) = &node.repair {
+        sources.push(Arc::new(RepairMetrics(repair.stats())));
+    }
+    let ports = AdminPorts {
+        health: Arc::clone(&node.health) as _,
+        metrics: sources,
+        bookies: Arc::new(ClusterBookies::new(Arc::clone(metadata))),
+    };
     let reachable = Reachable::of(config, pulsar.local_address());
     let admin_config = AdminConfig {
         host_of_connection: reachable.is_guess,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::plan::{Plan, Topology};
 use crate::bookie::BookieConfig;
+use crate::ledger::repair::RepairConfig;
 use crate::node::{Node, NodeConfig, Roles};
 use crate::runtime::sim::{SimNode, World};
 use crate::runtime::{Runtime, Shutdown};
@@ -105,6 +106,12 @@ impl Cluster {
     pub fn bookie(&self, number: usize) -> Option<&ClusterNode> {
         let is_bookie = |node: &&ClusterNode| node.roles.bookie;
         self.nodes.iter().filter(is_bookie).nth(number)
+    }
+
+    /// Where among all nodes that bookie is.
+    pub fn bookie_index(&self, number: usize) -> Option<usize> {
+        let bookies = self.nodes.iter().enumerate().filter(|(_, node)| node.roles.bookie);
+        bookies.map(|(index, _)| index).nth(number)
     }
 
     /// Leaves a node down until `until`.
@@ -208,6 +215,17 @@ fn configure(host: &str, roles: Roles, plan: &Plan) -> NodeConfig {
             ..BookieConfig::below(&data)
         },
         ..NodeConfig::new(data, roles, plan.shape.quorum)
+    };
+    config.repair = RepairConfig {
+        lost_bookie_grace: plan.lost_bookie_grace,
+        open_tail_grace: plan.open_tail_grace,
+        audit_interval: Duration::from_secs(3),
+        check_interval: Duration::from_secs(10),
+        check_samples: 0,
+        replicator_interval: Duration::from_secs(2),
+        batch_entries: 16,
+        batch_bytes: 64 * 1024,
+        ..RepairConfig::default()
     };
     config.broker.ledger_entries_max = plan.ledger_entries_max;
     config.broker.cursor_ledger_entries_max = plan.cursor_ledger_entries_max;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::checkers::{Finding, HISTORY_CHECKERS, Violation, final_chain, replicas_agree};
+use super::checkers::{
+    Finding, HISTORY_CHECKERS, Violation, final_chain, full_replication, replicas_agree,
+};
 use super::cluster::Cluster;
 use super::history::SharedHistory;
 use super::nemesis::Nemesis;
@@ -26,6 +28,10 @@ const TICK: Duration = Duration::from_millis(50);
 const SETUP_LIMIT: Duration = Duration::from_secs(120);
 /// Longest wait for publishers to end: above the deadline of a send.
 const PUBLISHERS_LIMIT: Duration = Duration::from_secs(20);
+/// Longest wait after that until every copy is where it must be.
+const REPAIR_LIMIT: Duration = Duration::from_secs(240);
+/// Between two looks at that.
+const REPAIR_LOOK: Duration = Duration::from_secs(3);
 /// Wait for what ended publishers have left in links and queues to reach the broker.
 const SETTLE: Duration = Duration::from_secs(2);
 
@@ -96,6 +102,8 @@ pub(super) async fn run(world: World, plan: Arc<Plan>, history: SharedHistory) -
     run.storm().await;
     if let Err(detail) = run.come_back(&mut outcome).await {
         outcome.fail("P6", "liveness", detail);
+    } else {
+        run.await_replication(&mut outcome).await;
     }
     run.check(&mut outcome).await;
     outcome.gave_up = run.cluster.gave_up;
@@ -419,6 +427,41 @@ impl Run {
         };
         // Without an answer nothing is compared, which the campaign sees.
         let _ = self.while_supervised("read chains", work, Duration::from_secs(60)).await;
+    }
+
+    /// Everything works again; now every copy must come to be where it must be, by itself.
+    async fn await_replication(&mut self, outcome: &mut Outcome) {
+        if self.plan.topology == Topology::Standalone {
+            return;
+        }
+        let until = self.world.now() + REPAIR_LIMIT;
+        let mut finding = Finding::default();
+        loop {
+            let serving: Vec<_> = self.cluster.nodes.iter().map(|node| node.serving()).collect();
+            let bookies: Vec<Bookie> =
+                serving.iter().flatten().filter_map(|node| node.bookie().cloned()).collect();
+            let metadata = serving.iter().flatten().next().map(|node| node.metadata());
+            let looked = match metadata {
+                Some(metadata) => {
+                    let work = async move { full_replication(&metadata, &bookies).await };
+                    self.while_supervised("compare all copies", work, REPAIR_LIMIT).await
+                }
+                None => None,
+            };
+            match looked.unwrap_or(Err("nobody answers".to_owned())) {
+                Ok(compared) => {
+                    finding.compared += compared;
+                    break;
+                }
+                Err(missing) if self.world.now() >= until => {
+                    let detail = format!("{REPAIR_LIMIT:?} after all worked again: {missing}");
+                    finding.broken("P1", "full_replication", detail);
+                    break;
+                }
+                Err(_) => self.supervise(REPAIR_LOOK).await,
+            }
+        }
+        outcome.findings.push(("full_replication".to_owned(), finding));
     }
 
     async fn check_replicas(&mut self) -> Finding {

@@ -69,6 +69,13 @@ table! {
     BOOKIE_READ_ONLY = gauge("seawall_bookie_read_only", "1 when the bookie takes no writes.");
     BOOKIE_POISONED = gauge("seawall_bookie_poisoned", "1 when the journal failed and nothing more is acknowledged.");
     BOOKIE_CORRUPT = counter("seawall_bookie_corrupt_found", "Damaged copies found since start.");
+    BOOKIE_DRAINING = gauge("seawall_bookie_draining", "1 when the bookie was asked to leave.");
+    REPAIR_LEDGERS = gauge("seawall_under_replicated_ledgers", "Ledgers marked for repair when this node last looked.");
+    REPAIR_ENTRIES = counter("seawall_repair_entries_copied", "Entries this node copied to restore replication since start.");
+    REPAIR_BYTES = counter("seawall_repair_bytes_copied", "Payload bytes of the same.");
+    REPAIR_PLACES = counter("seawall_repair_places_repaired", "Places in ensembles made whole by this node since start.");
+    REPAIR_FAILURES = counter("seawall_repair_attempts_failed", "Attempts at a ledger that left it marked.");
+    REPAIR_AUDITOR = gauge("seawall_auditor", "1 while this node is the auditor.");
 }
 
 #[cfg(test)]

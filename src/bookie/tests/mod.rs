@@ -22,8 +22,8 @@ use tokio::sync::oneshot;
 
 use super::{Bookie, BookieConfig, BookieStartError, LedgerDirectory, LedgerPresence};
 use crate::domain::{
-    AddAnswer, AddBatch, AddError, AddSink, CreatorToken, Entry, EntryId, LedgerId, ReadError,
-    ReadRequest,
+    AddAnswer, AddBatch, AddError, AddSink, BookieId, CreatorToken, Entry, EntryId, LedgerId,
+    ReadError, ReadRequest,
 };
 use crate::runtime::{CreateMode, OpenMode, Runtime};
 
@@ -133,7 +133,7 @@ struct Presences(BTreeMap<LedgerId, LedgerPresence>);
 
 #[async_trait]
 impl LedgerDirectory for Presences {
-    async fn presence(&self, ledger: LedgerId) -> LedgerPresence {
+    async fn presence(&self, ledger: LedgerId, _bookie: BookieId) -> LedgerPresence {
         self.0.get(&ledger).copied().unwrap_or(LedgerPresence::Exists)
     }
 }

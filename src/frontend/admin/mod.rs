@@ -2,6 +2,7 @@
 //! broker calls and what comes back to JSON; decides nothing.
 
 mod aggregate;
+mod bookies;
 mod cluster;
 mod connection;
 mod health;
@@ -22,6 +23,8 @@ mod subscriptions;
 #[cfg(test)]
 mod tests;
 mod topics;
+
+pub use bookies::{BookieAdmin, BookieRefusal, BookieRow, UnderReplicatedRow};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,6 +92,8 @@ pub struct AdminPorts {
     pub health: Arc<dyn Health>,
     /// Parts with figures of their own: bookie, connections.
     pub metrics: Vec<Arc<dyn MetricSource>>,
+    /// The bookies of the cluster.
+    pub bookies: Arc<dyn BookieAdmin>,
 }
 
 /// What every request handler may use.

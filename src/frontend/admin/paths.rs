@@ -4,13 +4,16 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use http::request::Parts;
 
 use super::refusal::Refusal;
-use crate::domain::{Domain, NamespaceName, TopicName};
+use crate::domain::{BookieId, Domain, NamespaceName, TopicName};
 
 /// `{tenant}`.
 pub(crate) struct TenantPath(pub(crate) String);
 
 /// `{cluster}`.
 pub(crate) struct ClusterPath(pub(crate) String);
+
+/// `{bookie}`, 16 hexadecimal digits.
+pub(crate) struct BookiePath(pub(crate) BookieId);
 
 /// `{tenant}/{namespace}`.
 pub(crate) struct NamespacePath(pub(crate) NamespaceName);
@@ -93,6 +96,18 @@ impl<S: Send + Sync> FromRequestParts<S> for TenantPath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         Ok(Self(Named::of(parts, state).await?.get("tenant")?.to_owned()))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for BookiePath {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let named = Named::of(parts, state).await?;
+        let text = named.get("bookie")?;
+        let id = u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16);
+        let wrong = || Refusal::invalid("a bookie is named by 16 hexadecimal digits");
+        Ok(Self(BookieId(id.ok_or_else(wrong)?)))
     }
 }
 

@@ -9,7 +9,7 @@ use http::{Method, Uri};
 
 use super::refusal::Refusal;
 use super::{
-    AdminState, cluster, health, lookup, metrics, namespaces, partitions, statistics,
+    AdminState, bookies, cluster, health, lookup, metrics, namespaces, partitions, statistics,
     subscriptions, topics,
 };
 use crate::domain::Domain;
@@ -45,6 +45,13 @@ pub(crate) fn router(state: Arc<AdminState>) -> Router {
             "/admin/v2/namespaces/{tenant}/{namespace}/{bundle}/unload",
             put(namespaces::unload_bundle),
         )
+        .route("/admin/v2/bookies", get(bookies::list))
+        .route(
+            "/admin/v2/bookies/{bookie}/drain",
+            put(bookies::drain).delete(bookies::cancel_drain),
+        )
+        .route("/admin/v2/bookies/{bookie}/decommission", put(bookies::decommission))
+        .route("/admin/v2/under-replicated", get(bookies::under_replicated))
         .nest("/admin/v2/persistent", topic_routes(Domain::Persistent))
         .nest("/admin/v2/non-persistent", topic_routes(Domain::NonPersistent))
         .fallback(unknown)

@@ -14,7 +14,7 @@ use crate::runtime::Clock;
 /// Asks the last fragment's bookies, without fencing. Any answer is safe, since a last add confirmed is
 /// only told after the fact; too small a one is only stale. Waits for answers from every possible ack
 /// quorum, or for everybody.
-pub(super) async fn ask_last_add_confirmed(
+pub(in crate::ledger) async fn ask_last_add_confirmed(
     clock: &Clock,
     bookies: &Arc<dyn BookiePool>,
     config: &LedgerConfig,

@@ -6,5 +6,6 @@ mod handle;
 mod replicas;
 mod verify;
 
+pub(super) use end::ask_last_add_confirmed;
 pub use handle::LedgerReader;
 pub(super) use verify::good_run;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::registration::RegisteredBookie;
 use crate::bookie::Bookie;
 use crate::domain::{
     AddBatch, AddSink, CreatorToken, Entry, EntryId, LastAddConfirmed, LedgerId, ReadError,
@@ -18,6 +19,17 @@ impl LocalBookie {
     /// A client of this bookie.
     pub fn new(bookie: Bookie) -> Self {
         Self(bookie)
+    }
+}
+
+impl RegisteredBookie for LocalBookie {
+    fn takes_writes(&self) -> bool {
+        let stats = self.0.stats();
+        !stats.read_only && stats.poisoned.is_none()
+    }
+
+    fn set_draining(&self, draining: bool) {
+        self.0.set_draining(draining);
     }
 }
 

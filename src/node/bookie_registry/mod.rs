@@ -14,4 +14,6 @@ pub use cookie::{COOKIES_PREFIX, CookieError, CookieRecord, check_cookie};
 pub use ledger_directory::MetadataLedgers;
 pub use local_bookie::LocalBookie;
 pub use pool::RegisteredBookies;
-pub use registration::{BOOKIES_PREFIX, BookieRecord, BookieRegistration, RegistrationConfig};
+pub use registration::{
+    BOOKIES_PREFIX, BookieRecord, BookieRegistration, RegisteredBookie, RegistrationConfig,
+};

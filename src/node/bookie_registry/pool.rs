@@ -12,6 +12,7 @@ use crate::domain::{
     AddAnswer, AddBatch, AddError, AddSink, BookieId, CreatorToken, Entry, EntryId,
     LastAddConfirmed, LedgerId, ReadError, ReadRequest,
 };
+use crate::ledger::repair::{BookieStandings, Standing};
 use crate::ledger::{BookieClient, BookiePool, RemoteBookie, RemoteBookieConfig};
 use crate::metadata::{Metadata, WatchEvent};
 use crate::reached;
@@ -140,6 +141,16 @@ impl RegisteredBookies {
             _ => {
                 Arc::new(RemoteBookie::new(self.runtime.clone(), id, address, self.config.clone()))
             }
+        }
+    }
+}
+
+impl BookieStandings for RegisteredBookies {
+    fn standing(&self, bookie: BookieId) -> Standing {
+        match self.lock().get(&bookie) {
+            Some(known) if known.record.draining => Standing::Draining,
+            Some(_) => Standing::Serving,
+            None => Standing::Missing,
         }
     }
 }

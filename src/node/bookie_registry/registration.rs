@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::BookieId;
+use crate::ledger::repair::{DrainState, Drains};
 use crate::metadata::{Expect, Metadata, MetadataError, SessionId};
 use crate::reached;
 use crate::runtime::{Runtime, Shutdown, ShutdownSignal, Task};
@@ -23,6 +24,17 @@ pub struct BookieRecord {
     pub address: String,
     /// It takes new ledgers.
     pub writable: bool,
+    /// It was asked to leave, and knows.
+    #[serde(default)]
+    pub draining: bool,
+}
+
+/// Port to the bookie that is registered.
+pub trait RegisteredBookie: Send + Sync {
+    /// Whether it takes new ledgers.
+    fn takes_writes(&self) -> bool;
+    /// Tells it that it is to leave, or may stay.
+    fn set_draining(&self, draining: bool);
 }
 
 /// Times of a registration.
@@ -50,7 +62,8 @@ struct Registrar {
     metadata: Metadata,
     bookie: BookieId,
     address: String,
-    writable: Arc<dyn Fn() -> bool + Send + Sync>,
+    registered_bookie: Arc<dyn RegisteredBookie>,
+    drains: Drains,
     config: RegistrationConfig,
     session: Option<SessionId>,
     published: Option<BookieRecord>,
@@ -71,24 +84,25 @@ impl BookieRecord {
 }
 
 impl BookieRegistration {
-    /// Registers the bookie and keeps it so until `stop`, then takes it off the list. `writable` is asked
-    /// at each beat.
+    /// Registers the bookie and keeps it so until `stop`, then takes it off the list. The bookie is asked,
+    /// and told whether it is to leave, at each beat.
     pub fn start(
         runtime: &Runtime,
         metadata: Metadata,
         bookie: BookieId,
         address: String,
-        writable: Arc<dyn Fn() -> bool + Send + Sync>,
+        registered_bookie: Arc<dyn RegisteredBookie>,
         config: RegistrationConfig,
         stop: ShutdownSignal,
     ) -> Self {
         let registered = Shutdown::new();
         let registrar = Registrar {
             runtime: runtime.clone(),
+            drains: Drains::new(Arc::clone(&metadata)),
             metadata,
             bookie,
             address,
-            writable,
+            registered_bookie,
             config,
             session: None,
             published: None,
@@ -143,6 +157,17 @@ impl Registrar {
 
     /// True if the bookie is on the list as it is; false to look again soon.
     async fn beat(&mut self) -> Result<bool, MetadataError> {
+        // Before it is on the list: nobody may be told that a leaving bookie takes writes.
+        let drain = self.drains.get(self.bookie).await?;
+        self.registered_bookie.set_draining(drain.is_some());
+        if drain.as_ref().is_some_and(|drain| drain.state == DrainState::Decommissioned) {
+            reached!("registry: a decommissioned bookie stays off the list");
+            self.published = None;
+            if let Some(session) = self.session.take() {
+                self.metadata.close_session(session).await?;
+            }
+            return Ok(true);
+        }
         let session = match self.session {
             Some(session) => {
                 self.metadata.keep_alive(session).await?;
@@ -154,8 +179,12 @@ impl Registrar {
                 session
             }
         };
-        let record =
-            BookieRecord { format: 1, address: self.address.clone(), writable: (self.writable)() };
+        let record = BookieRecord {
+            format: 1,
+            address: self.address.clone(),
+            writable: self.registered_bookie.takes_writes() && drain.is_none(),
+            draining: drain.is_some(),
+        };
         if self.published.as_ref() == Some(&record) {
             return Ok(true);
         }

@@ -8,14 +8,28 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{
-    BookieRecord, BookieRegistration, CookieError, CookieRecord, MetadataLedgers,
+    BookieRecord, BookieRegistration, CookieError, CookieRecord, MetadataLedgers, RegisteredBookie,
     RegisteredBookies, RegistrationConfig, check_cookie,
 };
 use crate::bookie::{LedgerDirectory, LedgerPresence};
-use crate::domain::{BookieId, CreatorToken, LedgerId, ReadError};
-use crate::ledger::{BookiePool, LedgerRecord, RemoteBookieConfig};
+use crate::domain::{BookieId, CreatorToken, EntryId, LedgerId, ReadError};
+use crate::ledger::repair::{BookieStandings, Drains, Standing};
+use crate::ledger::{BookiePool, Fragment, LedgerRecord, LedgerState, Quorum, RemoteBookieConfig};
 use crate::metadata::{Expect, Metadata, SingleNodeConfig, SingleNodeMetadata};
 use crate::runtime::{Runtime, Shutdown, real};
+
+/// A bookie that takes writes when told so.
+struct Asked(Arc<AtomicBool>, AtomicBool);
+
+impl RegisteredBookie for Asked {
+    fn takes_writes(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn set_draining(&self, draining: bool) {
+        self.1.store(draining, Ordering::SeqCst);
+    }
+}
 
 struct World {
     runtime: Runtime,
@@ -79,7 +93,7 @@ async fn the_pool_follows_registrations() {
         Arc::clone(&world.metadata),
         BookieId(0xab),
         "127.0.0.1:1".to_owned(),
-        Arc::new(move || asked.load(Ordering::SeqCst)),
+        Arc::new(Asked(asked, AtomicBool::new(false))),
         RegistrationConfig { time_to_live: Duration::from_millis(150) },
         leave.signal(),
     );
@@ -93,8 +107,23 @@ async fn the_pool_follows_registrations() {
     while !pool.writable().is_empty() {
         world.runtime.clock.sleep(Duration::from_millis(10)).await;
     }
+    // Asked to leave it stays on the list, takes nothing new, and comes back when that is taken back.
+    let drains = Drains::new(Arc::clone(&world.metadata));
+    writable.store(true, Ordering::SeqCst);
+    pool.wait_for_writable(1).await;
+    drains.begin(BookieId(0xab)).await.unwrap();
+    while pool.standing(BookieId(0xab)) != Standing::Draining {
+        world.runtime.clock.sleep(Duration::from_millis(10)).await;
+    }
+    assert!(pool.writable().is_empty());
+    assert!(drains.cancel(BookieId(0xab)).await.unwrap());
+    pool.wait_for_writable(1).await;
+    assert_eq!(pool.standing(BookieId(0xab)), Standing::Serving);
     leave.trigger();
     registration.ended().await;
+    while pool.standing(BookieId(0xab)) != Standing::Missing {
+        world.runtime.clock.sleep(Duration::from_millis(10)).await;
+    }
     assert_eq!(world.metadata.get(&BookieRecord::key(BookieId(0xab))).await, Ok(None));
     let gone = pool.bookie(BookieId(0xab));
     let known = gone.last_add_confirmed(LedgerId(1), CreatorToken(1), false).await;
@@ -109,23 +138,57 @@ async fn a_ledger_is_gone_only_when_metadata_says_so() {
     let ledgers = MetadataLedgers::new(Arc::clone(&world.metadata));
     let key = LedgerRecord::key(LedgerId(5));
     world.metadata.put(&key, Bytes::from_static(b"{}"), Expect::Any, None).await.unwrap();
-    assert_eq!(ledgers.presence(LedgerId(5)).await, LedgerPresence::Exists);
-    assert_eq!(ledgers.presence(LedgerId(6)).await, LedgerPresence::Gone);
+    let me = BookieId(1);
+    assert_eq!(ledgers.presence(LedgerId(5), me).await, LedgerPresence::Exists);
+    assert_eq!(ledgers.presence(LedgerId(6), me).await, LedgerPresence::Gone);
+    let record = |state, members: [u64; 2]| LedgerRecord {
+        format: 1,
+        ledger: LedgerId(7),
+        creator: CreatorToken(1),
+        quorum: Quorum { ensemble: 2, write: 2, ack: 2 },
+        state,
+        fragments: vec![Fragment {
+            first_entry: EntryId::FIRST,
+            ensemble: members.into_iter().map(BookieId).collect(),
+        }],
+        purpose: "test".to_owned(),
+    };
+    let closed = LedgerState::Closed { last_entry: EntryId(0), length: 1 };
+    let cases = [
+        (record(LedgerState::Open, [2, 3]), LedgerPresence::Exists),
+        (record(closed, [1, 3]), LedgerPresence::Exists),
+        (record(closed, [2, 3]), LedgerPresence::Elsewhere),
+    ];
+    for (record, expected) in cases {
+        let key = LedgerRecord::key(record.ledger);
+        let value = Bytes::from(serde_json::to_vec(&record).unwrap());
+        world.metadata.put(&key, value, Expect::Any, None).await.unwrap();
+        assert_eq!(ledgers.presence(LedgerId(7), me).await, expected);
+        let before = world.metadata.get(&key).await.unwrap().unwrap().version;
+        let released = ledgers.release(LedgerId(7), me).await;
+        assert_eq!(released, expected == LedgerPresence::Elsewhere);
+        let after = world.metadata.get(&key).await.unwrap().unwrap().version;
+        assert_eq!(released, after > before, "whoever copies under the old version must notice");
+    }
     // Every third of more ledgers than one page holds.
     for id in (9..900).step_by(3) {
         let key = LedgerRecord::key(LedgerId(id));
         world.metadata.put(&key, Bytes::from_static(b"{}"), Expect::Any, None).await.unwrap();
     }
     let asked: Vec<LedgerId> = (0..1000).map(LedgerId).collect();
-    let answers = ledgers.presences(&asked).await;
+    let answers = ledgers.presences(&asked, me).await;
     assert_eq!(answers.len(), asked.len());
     for (ledger, answer) in asked.iter().zip(answers) {
         let exists = ledger.0 == 5 || ((9..900).contains(&ledger.0) && ledger.0 % 3 == 0);
-        let expected = if exists { LedgerPresence::Exists } else { LedgerPresence::Gone };
+        let expected = match ledger.0 {
+            7 => LedgerPresence::Elsewhere,
+            _ if exists => LedgerPresence::Exists,
+            _ => LedgerPresence::Gone,
+        };
         assert_eq!(answer, expected, "{ledger}");
     }
     world.store.stop().await;
-    assert_eq!(ledgers.presence(LedgerId(6)).await, LedgerPresence::Unknown);
-    assert_eq!(ledgers.presences(&asked).await, vec![LedgerPresence::Unknown; 1000]);
+    assert_eq!(ledgers.presence(LedgerId(6), me).await, LedgerPresence::Unknown);
+    assert_eq!(ledgers.presences(&asked, me).await, vec![LedgerPresence::Unknown; 1000]);
     world.end().await;
 }

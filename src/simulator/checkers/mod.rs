@@ -2,6 +2,7 @@
 //! compared nothing proves nothing, and the run says so.
 
 mod contiguous;
+mod full_replication;
 mod no_acknowledged_loss;
 mod no_ghost;
 mod no_phantom;
@@ -13,6 +14,7 @@ mod stable_positions;
 mod subscription;
 
 pub use contiguous::contiguous;
+pub use full_replication::full_replication;
 pub use no_acknowledged_loss::no_acknowledged_loss;
 pub use no_ghost::no_ghost;
 pub use no_phantom::no_phantom;

@@ -1,6 +1,7 @@
 //! What each kind of fault does.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::{Heal, Nemesis};
 use crate::runtime::sim::{ClockFace, LinkSettings, SimNode};
@@ -72,6 +73,14 @@ impl Nemesis {
             }
             FaultKind::Clock => self.clock(machine),
             FaultKind::MoveTopics => self.move_topics(cluster),
+            FaultKind::DiskWiped => {
+                let down = self.between(50, 2_000);
+                self.lose_disk(down, cluster);
+            }
+            FaultKind::BookieReplaced => {
+                let down = self.between(11_000, 20_000);
+                self.lose_disk(down, cluster);
+            }
             FaultKind::IndexLoss => {
                 let broken = machine.break_indexes(|_| true);
                 if broken && machine.crash() {
@@ -146,6 +155,18 @@ impl Nemesis {
         let Some(node) = self.rot_victim.and_then(|number| cluster.bookie(number)) else { return };
         let count = 1 + self.below(3) as usize;
         node.machine.rot(is_entry_log, count);
+    }
+
+    /// Empties the disk of the one bookie whose copies may be lost.
+    fn lose_disk(&mut self, down: Duration, cluster: &mut Cluster) {
+        let Some(index) = self.rot_victim.and_then(|number| cluster.bookie_index(number)) else {
+            return;
+        };
+        let machine = cluster.nodes[index].machine.clone();
+        machine.crash();
+        if machine.wipe_disk() {
+            cluster.keep_down(index, self.world.now() + down);
+        }
     }
 
     fn clock(&mut self, machine: SimNode) {

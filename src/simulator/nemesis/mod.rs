@@ -1,8 +1,8 @@
 //! Injects the plan's faults, one at a time but overlapping, and heals them. Every draw is a pure function
 //! of the seed and of how often this nemesis drew, and every fault goes on the decision tape.
 //!
-//! Bounds: nothing is done that the promises exclude. Bits rot on one chosen bookie only, in entry logs
-//! (with one copy there is nothing to read instead, so never on a standalone node).
+//! Bounds: nothing is done that the promises exclude. Bits rot, in entry logs, and disks are lost on one
+//! chosen bookie only (with one copy there is nothing to read instead, so never where an ack quorum is one).
 
 mod inject;
 mod move_topics;
@@ -38,7 +38,7 @@ pub struct Nemesis {
     next: Duration,
     drawn: u64,
     lasting: Vec<Lasting>,
-    /// The one bookie whose bits may rot.
+    /// The one bookie whose bits may rot and whose disk may be lost.
     rot_victim: Option<usize>,
 }
 

@@ -1,0 +1,180 @@
+//! Protects P1 and P7 over time: copies that were lost, damaged or are to move are made again elsewhere, by
+//! themselves, while clients go on.
+
+use std::time::Duration;
+
+use seawall::bookie::Bookie;
+use seawall::domain::BookieId;
+use seawall::ledger::Quorum;
+use seawall::ledger::repair::{DrainState, Drains, names_bookie};
+use seawall::metadata::Metadata;
+use seawall::simulator::checkers::full_replication;
+use seawall::simulator::plan::{Plan, Topology};
+use seawall::simulator::shape::Shape;
+
+use crate::support::{Stage, scenario_with};
+
+/// One metadata node, one broker, 3/3/2, ledgers of ten entries.
+fn on_bookies(plan: &mut Plan, bookies: usize) {
+    let quorum = Quorum { ensemble: 3, write: 3, ack: 2 };
+    plan.shape = Shape { metadata: 1, bookies, brokers: 1, quorum };
+    plan.ledger_entries_max = 10;
+    plan.trims = false;
+}
+
+fn metadata(stage: &Stage) -> Metadata {
+    let node = stage.cluster.nodes.iter().find(|node| node.roles.metadata).unwrap();
+    node.serving().expect("metadata serves").metadata()
+}
+
+fn bookies(stage: &Stage) -> Vec<Bookie> {
+    let serving = stage.cluster.nodes.iter().filter_map(|node| node.serving());
+    serving.filter_map(|node| node.bookie().cloned()).collect()
+}
+
+fn id_of(stage: &Stage, name: &str) -> BookieId {
+    let node = stage.cluster.nodes.iter().find(|node| node.machine.name() == name).unwrap();
+    node.serving().expect("it serves").bookie().unwrap().id()
+}
+
+/// Waits until every copy is where it must be and no record names `gone`.
+async fn repaired_without(stage: &mut Stage, gone: Option<BookieId>) -> u64 {
+    let until = stage.world.now() + Duration::from_secs(180);
+    loop {
+        stage.pass(Duration::from_secs(1)).await;
+        let (metadata, bookies) = (metadata(stage), bookies(stage));
+        let found = stage
+            .client(async move {
+                if let Some(gone) = gone
+                    && names_bookie(&metadata, gone).await != Ok(false)
+                {
+                    return Err(format!("{gone} is still named"));
+                }
+                full_replication(&metadata, &bookies).await
+            })
+            .await;
+        match found {
+            Ok(compared) => return compared,
+            Err(missing) => assert!(stage.world.now() < until, "not repaired: {missing}"),
+        }
+    }
+}
+
+#[test]
+fn a_wiped_disk_comes_back_as_another_and_is_filled_again() {
+    scenario_with(
+        Topology::Swarm,
+        |plan| on_bookies(plan, 3),
+        |mut stage| async move {
+            stage.keep_everything().await;
+            let mut acknowledged = stage.publish(45).await;
+            assert_eq!(acknowledged.len(), 45);
+            let before = id_of(&stage, "bookie-1");
+            let machine = stage.machine("bookie-1");
+            stage.keep_down("bookie-1", Duration::from_secs(2));
+            assert!(machine.crash() && machine.wipe_disk());
+            // Reads and writes go on with the other two.
+            acknowledged.extend(stage.publish(5).await);
+            stage.all_there(&acknowledged).await;
+            stage.wait_until_served().await;
+            assert_ne!(id_of(&stage, "bookie-1"), before, "an empty disk is another bookie");
+            let compared = repaired_without(&mut stage, Some(before)).await;
+            assert!(compared >= 3 * 45, "only {compared} copies");
+            acknowledged.extend(stage.publish(5).await);
+            assert_eq!(acknowledged.len(), 55);
+            // The copies made are good ones: another bookie may go now.
+            stage.keep_down("bookie-0", Duration::from_secs(3600));
+            assert!(stage.machine("bookie-0").crash());
+            assert!(stage.machine("broker-0").crash());
+            stage.pass(Duration::from_secs(20)).await;
+            stage.keep_down("bookie-0", Duration::ZERO);
+            stage.wait_until_served().await;
+            stage.all_there(&acknowledged).await;
+        },
+    );
+}
+
+#[test]
+fn rot_in_entry_logs_is_found_and_written_again() {
+    scenario_with(
+        Topology::Swarm,
+        |plan| on_bookies(plan, 3),
+        |mut stage| async move {
+            stage.keep_everything().await;
+            let acknowledged = stage.publish(80).await;
+            // Until the write caches are in entry logs.
+            stage.pass(Duration::from_secs(15)).await;
+            let before = repaired_without(&mut stage, None).await;
+            let is_entry_log =
+                |path: &std::path::Path| path.extension().is_some_and(|end| end == "entries");
+            let rotted = stage.machine("bookie-2").rot(is_entry_log, 20);
+            assert!(!rotted.is_empty(), "there was something to rot");
+            let after = repaired_without(&mut stage, None).await;
+            assert!(after >= before, "{after} copies of {before}");
+            stage.all_there(&acknowledged).await;
+        },
+    );
+}
+
+#[test]
+fn a_bookie_with_a_rotten_journal_is_replaced() {
+    scenario_with(
+        Topology::Swarm,
+        |plan| on_bookies(plan, 4),
+        |mut stage| async move {
+            stage.keep_everything().await;
+            let acknowledged = stage.publish(60).await;
+            let before = id_of(&stage, "bookie-1");
+            let machine = stage.machine("bookie-1");
+            stage.keep_down("bookie-1", Duration::from_secs(10));
+            assert!(machine.crash());
+            let is_journal =
+                |path: &std::path::Path| path.extension().is_some_and(|end| end == "journal");
+            assert!(!machine.rot(is_journal, 400).is_empty());
+            // Whether it refuses to start or the rot was in what no longer counts, the operator wipes it.
+            stage.pass(Duration::from_secs(20)).await;
+            stage.keep_down("bookie-1", Duration::from_secs(5));
+            machine.crash();
+            assert!(machine.wipe_disk());
+            stage.wait_until_served().await;
+            repaired_without(&mut stage, Some(before)).await;
+            stage.all_there(&acknowledged).await;
+        },
+    );
+}
+
+#[test]
+fn a_bookie_is_drained_while_clients_write() {
+    scenario_with(
+        Topology::Swarm,
+        |plan| on_bookies(plan, 4),
+        |mut stage| async move {
+            stage.keep_everything().await;
+            let mut acknowledged = stage.publish(40).await;
+            let leaving = id_of(&stage, "bookie-2");
+            let drains = Drains::new(metadata(&stage));
+            let asked = drains.clone();
+            stage.client(async move { asked.begin(leaving).await }).await.unwrap();
+            let until = stage.world.now() + Duration::from_secs(180);
+            loop {
+                // A topic whose ledger is fenced under it is loaded again by the next producer.
+                acknowledged.extend(stage.publish(3).await);
+                stage.pass(Duration::from_secs(1)).await;
+                let asked = drains.clone();
+                let found = stage.client(async move { asked.get(leaving).await }).await;
+                if found.unwrap().unwrap().state == DrainState::Drained {
+                    break;
+                }
+                assert!(stage.world.now() < until, "not drained");
+            }
+            repaired_without(&mut stage, Some(leaving)).await;
+            // It may leave for ever.
+            stage.keep_down("bookie-2", Duration::from_secs(36_000));
+            assert!(stage.machine("bookie-2").crash());
+            let last = stage.publish(5).await;
+            assert_eq!(last.len(), 5);
+            acknowledged.extend(last);
+            stage.all_there(&acknowledged).await;
+        },
+    );
+}
