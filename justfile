@@ -10,15 +10,16 @@ lint:
 test:
     bash .ci/test
 
-# One simulated run, told at length: `just sim 42` (topology: standalone or cluster).
+# One simulated run, told at length: `just sim 42` (topology: standalone, cluster or swarm).
 sim SEED TOPOLOGY="cluster":
     cargo run --release -- sim run --seeds {{SEED}} --topology {{TOPOLOGY}}
 
-# Many seeds on both topologies: `just swarm 0..300`.
+# Many seeds on every topology: `just swarm 0..300`.
 swarm SEEDS="0..300":
     cargo build --release
     target/release/seawall sim run --seeds {{SEEDS}} --topology standalone
     target/release/seawall sim run --seeds {{SEEDS}} --topology cluster
+    target/release/seawall sim run --seeds {{SEEDS}} --topology swarm
 
 # Replay a seed with its events: `just replay 42`.
 replay SEED TOPOLOGY="cluster":
