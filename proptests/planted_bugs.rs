@@ -5,11 +5,14 @@ use std::process::{Command, Stdio};
 use seawall::invariant::mutants::VARIABLE;
 use seawall::simulator::mutant_list::{Hunt, MUTANTS};
 
-/// Whether the test of this name passes in a process with this planted bug (none: empty).
+/// Consensus hunts its own, with a search made for it.
+const HUNTS_ITS_OWN: &str = "consensus_mutants";
+
+/// Whether the tests of this module pass in a process with this planted bug.
 #[allow(clippy::disallowed_methods, reason = "a planted bug lives as long as its process")]
-fn passes(test: &str, mutant: &str) -> bool {
+fn passes(module: &str, mutant: &str) -> bool {
     let status = Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--quiet"])
+        .args([&format!("{module}::"), "--quiet"])
         .env(VARIABLE, mutant)
         // The failure is wanted: neither kept for later runs nor made small.
         .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
@@ -27,9 +30,10 @@ fn each_is_caught_by_the_test_that_is_for_it() {
     let mut alive = Vec::new();
     for mutant in MUTANTS {
         if let Hunt::Property(test) = mutant.hunt
+            && test != HUNTS_ITS_OWN
             && passes(test, mutant.name)
         {
-            // Also when the test is not there: running none of them is a pass.
+            // Also when the module is not there: running none of them is a pass.
             alive.push((mutant.name, test));
         }
     }
