@@ -38,7 +38,11 @@ pub fn contiguous(history: &History) -> Finding {
             }
         }
         if let (Some(first), Some(sought)) = (places.first(), rewind.sought) {
-            let kept = history.final_log.get(topic).map(Vec::as_slice).unwrap_or_default();
+            // Where consumed ledgers go, what was kept when the log was read may be gone at a later seek.
+            let kept = match history.final_log.get(topic) {
+                Some(log) if !history.trimmed.contains(topic) => log.as_slice(),
+                _ => &[],
+            };
             let wanted = kept.iter().map(|(place, _)| *place).find(|place| match sought {
                 Rewind::Earliest => true,
                 Rewind::To(position) => place.position >= position,
