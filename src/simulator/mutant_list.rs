@@ -101,6 +101,7 @@ pub const MUTANTS: &[Mutant] = &[
     on(Cluster, "M1", 0, "a proposal is answered before it is committed"),
     on(Cluster, "M19", 0, "a follower compares indexes, not terms"),
     on(Cluster, "M2", 0, "a follower commits what this append has not validated"),
+    on(Cluster, "M25", 0, "a member's log is dropped before the snapshot is durable"),
     on(Cluster, "M5", 0, "a vote is not durable before it is given"),
     on(Cluster, "M7", 0, "a membership change begins before the one before is settled"),
     on(Cluster, "M8", 0, "a membership change skips the joint membership"),
