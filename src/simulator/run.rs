@@ -30,6 +30,8 @@ const SETUP_LIMIT: Duration = Duration::from_secs(120);
 const PUBLISHERS_LIMIT: Duration = Duration::from_secs(20);
 /// Longest wait after that until every copy is where it must be.
 const REPAIR_LIMIT: Duration = Duration::from_secs(240);
+/// Pause before a client tries its work again.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(200);
 /// Between two looks at that.
 const REPAIR_LOOK: Duration = Duration::from_secs(3);
 /// Wait for what ended publishers have left in links and queues to reach the broker.
@@ -254,50 +256,65 @@ impl Run {
         Ok(())
     }
 
+    /// Lets a client do its work, again and again until it succeeds. At `until`: what was wrong the last time,
+    /// `None` if it hangs.
+    async fn until_done<T: Send + 'static, W>(
+        &mut self,
+        name: &'static str,
+        until: Duration,
+        attempt: impl Fn(WorkloadContext) -> W,
+    ) -> Result<T, Option<String>>
+    where
+        W: Future<Output = Result<T, String>> + Send + 'static,
+    {
+        loop {
+            let context = self.context(&self.consumer_machine, &self.stop_consuming);
+            let limit = until.saturating_sub(self.world.now());
+            match self.while_supervised(name, attempt(context), limit).await {
+                Some(Ok(output)) => return Ok(output),
+                Some(Err(_)) if self.world.now() < until => self.supervise(ATTEMPT_PAUSE).await,
+                Some(Err(error)) => return Err(Some(error)),
+                None => return Err(None),
+            }
+        }
+    }
+
     async fn prove_all_writable(&mut self, until: Duration) -> Result<(), String> {
         for topic in self.topics.clone() {
-            loop {
-                let context = self.context(&self.consumer_machine, &self.stop_consuming);
+            let attempt = |context| {
                 let name = topic.clone();
-                let work = async move { prove_writable(&context, &name).await };
-                let limit = until.saturating_sub(self.world.now());
-                match self.while_supervised("prove writable", work, limit).await {
-                    Some(true) => break,
-                    Some(false) if self.world.now() < until => {
-                        self.supervise(Duration::from_millis(200)).await;
-                    }
-                    _ => return Err(format!("{topic} takes no message after the heal")),
+                async move {
+                    let is_writable = prove_writable(&context, &name).await;
+                    if is_writable { Ok(()) } else { Err("it takes no message".to_owned()) }
                 }
-            }
+            };
+            self.until_done("prove writable", until, attempt)
+                .await
+                .map_err(|_| format!("{topic} takes no message after the heal"))?;
         }
         Ok(())
     }
 
     async fn read_all(&mut self, until: Duration) -> Result<(), String> {
         for topic in self.topics.clone() {
-            loop {
-                let context = self.context(&self.consumer_machine, &self.stop_consuming);
+            let attempt = |context: WorkloadContext| {
                 let name = topic.clone();
-                let work = async move {
+                async move {
                     // Where everything consumed is deleted, there has to be something to read.
                     if context.plan.trims && !prove_writable(&context, &name).await {
                         return Err("it takes no message".to_owned());
                     }
                     read_whole_log(&context, &name).await.map_err(|error| error.to_string())
-                };
-                let limit = until.saturating_sub(self.world.now());
-                match self.while_supervised("read the log", work, limit).await {
-                    Some(Ok(log)) => {
-                        self.history.lock().final_log.insert(topic.clone(), log);
-                        break;
-                    }
-                    Some(Err(_)) if self.world.now() < until => {
-                        self.supervise(Duration::from_millis(200)).await;
-                    }
-                    Some(Err(error)) => return Err(format!("{topic} cannot be read: {error}")),
-                    None => return Err(format!("reading {topic} hangs")),
                 }
-            }
+            };
+            let log =
+                self.until_done("read the log", until, attempt).await.map_err(
+                    |error| match error {
+                        Some(error) => format!("{topic} cannot be read: {error}"),
+                        None => format!("reading {topic} hangs"),
+                    },
+                )?;
+            self.history.lock().final_log.insert(topic, log);
         }
         Ok(())
     }
@@ -363,23 +380,16 @@ impl Run {
                     subscription_type,
                     number: 0,
                 };
-                loop {
-                    // Not stopped by what has stopped the others.
-                    let context = self.context(&self.consumer_machine, &Shutdown::new());
+                let attempt = |context| {
                     let role = role.clone();
-                    let work = async move { look_at_the_rest(&context, &role).await };
-                    let limit = until.saturating_sub(self.world.now());
-                    match self.while_supervised("look at the rest", work, limit).await {
-                        Some(Ok(())) => break,
-                        Some(Err(_)) if self.world.now() < until => {
-                            self.supervise(Duration::from_millis(200)).await;
-                        }
-                        _ => {
-                            let detail = format!("{topic}/{subscription} takes no last consumer");
-                            outcome.fail("P6", "liveness", detail);
-                            return;
-                        }
+                    async move {
+                        look_at_the_rest(&context, &role).await.map_err(|error| error.to_string())
                     }
+                };
+                if self.until_done("look at the rest", until, attempt).await.is_err() {
+                    let detail = format!("{topic}/{subscription} takes no last consumer");
+                    outcome.fail("P6", "liveness", detail);
+                    return;
                 }
             }
         }

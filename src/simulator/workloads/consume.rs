@@ -9,13 +9,12 @@ use tokio::sync::Semaphore;
 use super::WorkloadContext;
 use super::session::{SessionError, WorkloadClient};
 use crate::broker::SubscriptionType;
-use crate::simulator::history::{AckRecord, DeliveryRecord, decode_body};
+use crate::simulator::history::AckRecord;
 
 /// Pause before a new session.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(300);
 /// A session that gets nothing for this long leaves and comes back, for what it left unacknowledged.
 const IDLE_LIMIT: Duration = Duration::from_secs(10);
-
 /// The last session takes this long a silence for the end.
 const REST_PAUSE_MAX: Duration = Duration::from_secs(3);
 
@@ -64,14 +63,7 @@ async fn consume_session(
             break;
         };
         delivered += 1;
-        context.history.lock().deliveries.push(DeliveryRecord {
-            topic: role.topic.clone(),
-            subscription: role.subscription.to_owned(),
-            session,
-            number: decode_body(&received.message.payload),
-            position: received.place,
-            at: context.stamp(),
-        });
+        context.delivered(&role.topic, role.subscription, session, &received);
         let is_exclusive = role.subscription_type == SubscriptionType::Exclusive;
         match random.below(100) {
             // Left unacknowledged for now; a later session gets it again.
@@ -123,14 +115,7 @@ pub async fn look_at_the_rest(
         client.consumer(&role.topic, role.subscription, role.subscription_type).await?;
     let session = context.history.lock().new_session();
     while let Some(received) = consumer.receive(REST_PAUSE_MAX).await? {
-        context.history.lock().deliveries.push(DeliveryRecord {
-            topic: role.topic.clone(),
-            subscription: role.subscription.to_owned(),
-            session,
-            number: decode_body(&received.message.payload),
-            position: received.place,
-            at: context.stamp(),
-        });
+        context.delivered(&role.topic, role.subscription, session, &received);
     }
     let key = (role.topic.clone(), role.subscription.to_owned());
     context.history.lock().last_sessions.insert(key, session);

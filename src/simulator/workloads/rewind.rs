@@ -7,7 +7,7 @@ use super::WorkloadContext;
 use super::session::{SessionError, WorkloadClient};
 use crate::broker::SubscriptionType;
 use crate::domain::Position;
-use crate::simulator::history::{DeliveryRecord, Rewind, RewindRecord, decode_body};
+use crate::simulator::history::{Rewind, RewindRecord};
 
 /// The subscription.
 pub const REWINDER: &str = "rewinder";
@@ -51,14 +51,7 @@ async fn rewind_session(
     while !context.stop.is_triggered() && (seen.len() as u64) < deliveries_max {
         let Some(received) = consumer.receive(IDLE_LIMIT).await? else { break };
         seen.push(received.place.position);
-        context.history.lock().deliveries.push(DeliveryRecord {
-            topic: topic.to_owned(),
-            subscription: REWINDER.to_owned(),
-            session,
-            number: decode_body(&received.message.payload),
-            position: received.place,
-            at: context.stamp(),
-        });
+        context.delivered(topic, REWINDER, session, &received);
         if random.chance(0.1) {
             consumer.acknowledge_cumulative(&received).await?;
         }

@@ -10,7 +10,7 @@ use crate::client::{
     Producer, ProducerOptions, PulsarClient, SendError, SendTicket, StartPosition,
 };
 use crate::domain::Position;
-use crate::simulator::history::{Place, Rewind};
+use crate::simulator::history::{DeliveryRecord, Place, Rewind, decode_body};
 
 /// Deadline of requests.
 const OPERATION_LIMIT: Duration = Duration::from_secs(6);
@@ -53,6 +53,18 @@ impl From<SendError> for SessionError {
 }
 
 impl WorkloadContext {
+    /// Writes a delivery down.
+    pub fn delivered(&self, topic: &str, subscription: &str, session: u32, received: &Received) {
+        self.history.lock().deliveries.push(DeliveryRecord {
+            topic: topic.to_owned(),
+            subscription: subscription.to_owned(),
+            session,
+            number: decode_body(&received.message.payload),
+            position: received.place,
+            at: self.stamp(),
+        });
+    }
+
     /// Writes a session's end down: why it ended matters only if the broker broke the protocol.
     pub fn ended(&self, who: &str, session: Result<(), SessionError>) {
         if let Err(error) = session
