@@ -13,15 +13,13 @@ use super::partitions::{PARTITIONS_MAX, Partitions};
 use super::served_topics::ServedTopics;
 use crate::domain::{Domain, NamespaceName, TopicName};
 use crate::ledger::{LedgerClient, Quorum};
-use crate::metadata::{Metadata, MetadataError};
+use crate::metadata::{Metadata, MetadataError, Pages};
 use crate::runtime::Runtime;
 
 pub use super::topic::{Consumer, Producer, Topic};
 
 /// Prefix of topics' records in metadata; the full name follows.
 const TOPICS_PREFIX: &str = "/topics/";
-/// Records asked for at once when topics are listed.
-const LIST_PAGE: usize = 500;
 
 /// Limits and defaults of a broker.
 #[derive(Clone, Debug)]
@@ -370,20 +368,14 @@ impl Broker {
     pub async fn topics(&self, namespace: &NamespaceName) -> Result<Vec<TopicName>, BrokerError> {
         let prefix = format!("{TOPICS_PREFIX}{}://{namespace}/", Domain::Persistent.as_str());
         let mut names = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.metadata.list(&prefix, after.as_deref(), LIST_PAGE).await?;
-            let last = page.last().map(|(key, _)| key.clone());
-            let full = page.len() == LIST_PAGE;
+        let mut pages = Pages::new(&self.metadata, &prefix);
+        while let Some(page) = pages.next().await? {
             let keys = page.iter().filter_map(|(key, _)| key.strip_prefix(TOPICS_PREFIX));
             // A key that is no topic name was not written by a broker.
             names.extend(keys.filter_map(|key| TopicName::parse(key).ok()));
-            if !full {
-                names.sort();
-                return Ok(names);
-            }
-            after = last;
         }
+        names.sort();
+        Ok(names)
     }
 
     /// Topics loaded here now.

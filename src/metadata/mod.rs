@@ -5,6 +5,7 @@
 /// The pure consensus machine.
 pub mod consensus;
 mod contract;
+mod pages;
 mod remote;
 mod server;
 mod single_node;
@@ -19,6 +20,7 @@ pub use contract::{
     Expect, Metadata, MetadataClient, MetadataError, Revision, SessionId, Versioned, WatchEvent,
     WatchStream,
 };
+pub use pages::Pages;
 pub use remote::{RemoteMetadata, RemoteMetadataConfig};
 pub use server::{MetadataServer, MetadataService};
 pub use single_node::{MetadataStartError, SingleNodeConfig, SingleNodeMetadata};

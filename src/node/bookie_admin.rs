@@ -11,10 +11,7 @@ use crate::frontend::admin::{BookieAdmin, BookieRefusal, BookieRow, UnderReplica
 use crate::ledger::repair::{
     DrainRecord, DrainState, Drains, Markers, RepairProgress, names_bookie,
 };
-use crate::metadata::{Expect, Metadata, MetadataError};
-
-/// Pairs asked of metadata at once.
-const PAGE: usize = 500;
+use crate::metadata::{Expect, Metadata, MetadataError, Pages, Versioned};
 
 /// See the module.
 pub(super) struct ClusterBookies {
@@ -31,27 +28,22 @@ impl ClusterBookies {
 
     async fn list<T: DeserializeOwned>(&self, prefix: &str) -> Result<Vec<T>, MetadataError> {
         let mut found = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.metadata.list(prefix, after.as_deref(), PAGE).await?;
-            let decode = |(key, value): &(String, crate::metadata::Versioned)| {
+        let mut pages = Pages::new(&self.metadata, prefix);
+        while let Some(page) = pages.next().await? {
+            let decode = |(key, value): &(String, Versioned)| {
                 serde_json::from_slice(&value.value)
                     .inspect_err(|error| tracing::warn!(key, %error, "a record cannot be read"))
                     .ok()
             };
             found.extend(page.iter().filter_map(decode));
-            match page.last() {
-                Some((key, _)) if page.len() == PAGE => after = Some(key.clone()),
-                _ => return Ok(found),
-            }
         }
+        Ok(found)
     }
 
     async fn registrations(&self) -> Result<BTreeMap<BookieId, BookieRecord>, MetadataError> {
         let mut found = BTreeMap::new();
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.metadata.list(BOOKIES_PREFIX, after.as_deref(), PAGE).await?;
+        let mut pages = Pages::new(&self.metadata, BOOKIES_PREFIX);
+        while let Some(page) = pages.next().await? {
             for (key, value) in &page {
                 if let Some(id) = BookieRecord::bookie_of(key)
                     && let Ok(record) = serde_json::from_slice(&value.value)
@@ -59,11 +51,8 @@ impl ClusterBookies {
                     found.insert(id, record);
                 }
             }
-            match page.last() {
-                Some((key, _)) if page.len() == PAGE => after = Some(key.clone()),
-                _ => return Ok(found),
-            }
         }
+        Ok(found)
     }
 
     async fn known(&self, bookie: BookieId) -> Result<(), BookieRefusal> {

@@ -17,7 +17,7 @@ use super::shedding::{Shedder, SheddingLimits};
 use crate::broker::served_topics::ServedTopics;
 use crate::broker::service::BrokerError;
 use crate::domain::{Instant, NamespaceName, TopicName};
-use crate::metadata::{Expect, Metadata, MetadataError};
+use crate::metadata::{Expect, Metadata, MetadataError, Pages};
 use crate::runtime::{MailboxSender, Runtime, Shutdown, mailbox};
 use crate::{mutant, reached};
 
@@ -25,8 +25,6 @@ use crate::{mutant, reached};
 const MAILBOX_MAX: usize = 4096;
 /// Namespaces whose number of bundles is kept in memory; of more it is read each time.
 const NAMESPACES_MAX: usize = 100_000;
-/// Records asked for at once when namespaces are listed.
-const LIST_PAGE: usize = 500;
 /// Times a lookup starts over because the owner changed meanwhile.
 const LOOKS_MAX: u32 = 4;
 /// Longest time a stopping broker takes to give its bundles up; of the rest its session's end tells.
@@ -348,16 +346,12 @@ impl Ownership {
     /// Every namespace that was ever used.
     pub(in crate::broker) async fn namespaces(&self) -> Result<Vec<NamespaceName>, BrokerError> {
         let mut names = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.metadata.list(BUNDLES_PREFIX, after.as_deref(), LIST_PAGE).await?;
+        let mut pages = Pages::new(&self.metadata, BUNDLES_PREFIX);
+        while let Some(page) = pages.next().await? {
             let keys = page.iter().filter_map(|(key, _)| key.strip_prefix(BUNDLES_PREFIX));
             names.extend(keys.filter_map(|key| NamespaceName::parse(key).ok()));
-            if page.len() < LIST_PAGE {
-                return Ok(names);
-            }
-            after = page.last().map(|(key, _)| key.clone());
         }
+        Ok(names)
     }
 
     /// Gives a bundle up, if it is held: its topics are closed, then nobody owns it.

@@ -6,10 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::BookieId;
 use crate::ledger::LedgerRecord;
-use crate::metadata::{Expect, Metadata, MetadataError, Versioned};
+use crate::metadata::{Expect, Metadata, MetadataError, Pages, Versioned};
 
-/// Records asked of metadata at once.
-const PAGE: usize = 500;
 /// Conflicts in a row before giving up.
 const ATTEMPTS_MAX: u32 = 5;
 
@@ -72,15 +70,11 @@ impl Drains {
     /// All of them.
     pub async fn list(&self) -> Result<Vec<DrainRecord>, MetadataError> {
         let mut records = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.metadata.list(DrainRecord::PREFIX, after.as_deref(), PAGE).await?;
+        let mut pages = Pages::new(&self.metadata, DrainRecord::PREFIX);
+        while let Some(page) = pages.next().await? {
             records.extend(page.iter().filter_map(|(_, found)| DrainRecord::decode(&found.value)));
-            match page.last() {
-                Some((key, _)) if page.len() == PAGE => after = Some(key.clone()),
-                _ => return Ok(records),
-            }
         }
+        Ok(records)
     }
 
     /// Asks a bookie to leave. Idempotent.
@@ -138,9 +132,8 @@ fn state_of(found: &Versioned) -> Option<DrainState> {
 
 /// Whether any ledger's record names the bookie. An error means that nobody knows: never "no".
 pub async fn names_bookie(metadata: &Metadata, bookie: BookieId) -> Result<bool, MetadataError> {
-    let mut after: Option<String> = None;
-    loop {
-        let page = metadata.list(LedgerRecord::PREFIX, after.as_deref(), PAGE).await?;
+    let mut pages = Pages::new(metadata, LedgerRecord::PREFIX);
+    while let Some(page) = pages.next().await? {
         for (key, found) in &page {
             let record: LedgerRecord = serde_json::from_slice(&found.value)
                 .map_err(|error| MetadataError::Refused(format!("record {key}: {error}")))?;
@@ -148,9 +141,6 @@ pub async fn names_bookie(metadata: &Metadata, bookie: BookieId) -> Result<bool,
                 return Ok(true);
             }
         }
-        match page.last() {
-            Some((key, _)) if page.len() == PAGE => after = Some(key.clone()),
-            _ => return Ok(false),
-        }
     }
+    Ok(false)
 }

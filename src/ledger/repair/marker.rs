@@ -6,13 +6,11 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{BookieId, LedgerId};
-use crate::metadata::{Expect, Metadata, MetadataError, Revision};
+use crate::metadata::{Expect, Metadata, MetadataError, Pages, Revision};
 use crate::reached;
 
 /// Conflicts in a row before giving up; the next round of whoever saw the flaw writes it again.
 const ATTEMPTS_MAX: u32 = 5;
-/// Markers asked of metadata at once.
-const PAGE: usize = 500;
 
 /// What is wrong with a bookie's copies of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -115,15 +113,11 @@ impl Markers {
     /// All markers, in ledger order. A marker that cannot be read is left out and logged.
     pub async fn list(&self) -> Result<Vec<RepairMarker>, MetadataError> {
         let mut markers = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.metadata.list(RepairMarker::PREFIX, after.as_deref(), PAGE).await?;
+        let mut pages = Pages::new(&self.metadata, RepairMarker::PREFIX);
+        while let Some(page) = pages.next().await? {
             markers.extend(page.iter().filter_map(|(key, value)| decode(key, &value.value)));
-            match page.last() {
-                Some((key, _)) if page.len() == PAGE => after = Some(key.clone()),
-                _ => return Ok(markers),
-            }
         }
+        Ok(markers)
     }
 
     pub(super) async fn load(

@@ -7,10 +7,8 @@ use std::collections::BTreeMap;
 use crate::bookie::Bookie;
 use crate::domain::{BookieId, Entry, EntryId, ReadRequest};
 use crate::ledger::{LedgerRecord, LedgerState};
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, MetadataError, Pages};
 
-/// Records asked of metadata at once.
-const PAGE: usize = 500;
 /// Entries read at once.
 const BATCH: u32 = 256;
 
@@ -18,22 +16,16 @@ const BATCH: u32 = 256;
 /// bookies of the cluster, running.
 pub async fn full_replication(metadata: &Metadata, bookies: &[Bookie]) -> Result<u64, String> {
     let mut compared = 0;
-    let mut after: Option<String> = None;
-    loop {
-        let page = metadata
-            .list(LedgerRecord::PREFIX, after.as_deref(), PAGE)
-            .await
-            .map_err(|error| format!("no list of ledgers: {error}"))?;
+    let mut pages = Pages::new(metadata, LedgerRecord::PREFIX);
+    let unlisted = |error: MetadataError| format!("no list of ledgers: {error}");
+    while let Some(page) = pages.next().await.map_err(unlisted)? {
         for (key, versioned) in &page {
             let record: LedgerRecord = serde_json::from_slice(&versioned.value)
                 .map_err(|error| format!("record {key}: {error}"))?;
             compared += check_ledger(&record, bookies).await?;
         }
-        match page.last() {
-            Some((key, _)) if page.len() == PAGE => after = Some(key.clone()),
-            _ => return Ok(compared),
-        }
     }
+    Ok(compared)
 }
 
 async fn check_ledger(record: &LedgerRecord, bookies: &[Bookie]) -> Result<u64, String> {

@@ -5,10 +5,7 @@ use super::Finding;
 use crate::bookie::Bookie;
 use crate::domain::{BookieId, EntryId, ReadError, ReadRequest};
 use crate::ledger::{LedgerRecord, LedgerState};
-use crate::metadata::Metadata;
-
-/// Records asked of metadata at once.
-const PAGE: usize = 500;
+use crate::metadata::{Metadata, Pages};
 
 /// Checks every closed ledger in metadata against the bookies given (all bookies of the cluster, running).
 /// `may_rot` is the bookie whose copies may be damaged: a damaged copy there still counts as a copy.
@@ -18,10 +15,11 @@ pub async fn replicas_agree(
     may_rot: Option<BookieId>,
 ) -> Finding {
     let mut finding = Finding::default();
-    let mut after: Option<String> = None;
+    let mut pages = Pages::new(metadata, LedgerRecord::PREFIX);
     loop {
-        let page = match metadata.list(LedgerRecord::PREFIX, after.as_deref(), PAGE).await {
-            Ok(page) => page,
+        let page = match pages.next().await {
+            Ok(Some(page)) => page,
+            Ok(None) => return finding,
             Err(error) => {
                 finding.broken(
                     "liveness",
@@ -38,10 +36,6 @@ pub async fn replicas_agree(
                     finding.broken("P7", "replicas_agree", format!("record {key}: {error}"));
                 }
             }
-        }
-        match page.last() {
-            Some((key, _)) if page.len() == PAGE => after = Some(key.clone()),
-            _ => return finding,
         }
     }
 }
