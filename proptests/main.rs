@@ -19,6 +19,7 @@ mod journal_model;
 mod ledger_world;
 mod ledger_writer_model;
 mod managed_ledger_model;
+mod metadata_group_in_simulation;
 mod metadata_store_model;
 mod network_conformance;
 mod node_place;

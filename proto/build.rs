@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// slices of the received buffer; no transport is generated, it is `src/rpc`.
 fn seawall() -> Result<(), Box<dyn std::error::Error>> {
     let files = protox::compile(
-        ["bookie.proto", "metadata.proto", "metadata_files.proto"],
+        ["bookie.proto", "consensus.proto", "metadata.proto", "metadata_files.proto"],
         ["proto/seawall"],
     )?;
     tonic_prost_build::configure().build_transport(false).bytes(".").compile_fds(files)?;

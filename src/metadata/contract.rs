@@ -57,6 +57,13 @@ pub enum MetadataError {
     /// The store could not be asked; nothing was changed.
     #[error("metadata is unavailable: {0}")]
     Unavailable(String),
+    /// Another member of the metadata group must be asked; nothing was changed. Clients of several members
+    /// follow it by themselves.
+    #[error("metadata is led by {}", .leader.as_deref().unwrap_or("nobody known"))]
+    NotLeader {
+        /// `host:port` of the leader, as far as is known.
+        leader: Option<String>,
+    },
     /// The answer was lost: the change may or may not have been made. Read again before deciding.
     #[error("outcome unknown: {0}")]
     OutcomeUnknown(String),

@@ -1,12 +1,14 @@
 //! The contract of the metadata store: a small, linearizable, ordered key-value store with versions,
-//! compare-and-set, watches that miss nothing, and sessions. Behind it today a durable single node
-//! (`single_node`); consensus comes behind the same contract.
+//! compare-and-set, watches that miss nothing, and sessions. Behind it a durable single node
+//! (`single_node`) or a group of members (`replicated`) whose order consensus decides.
 
 /// The pure consensus machine.
 pub mod consensus;
 mod contract;
+mod durable;
 mod pages;
 mod remote;
+mod replicated;
 mod server;
 mod single_node;
 /// The pure state machine.
@@ -20,7 +22,9 @@ pub use contract::{
     Expect, Metadata, MetadataClient, MetadataError, Revision, SessionId, Versioned, WatchEvent,
     WatchStream,
 };
+pub use durable::MetadataStartError;
 pub use pages::Pages;
 pub use remote::{RemoteMetadata, RemoteMetadataConfig};
+pub use replicated::{MemberServer, MemberStatus, ReplicatedConfig, ReplicatedMetadata};
 pub use server::{MetadataServer, MetadataService};
-pub use single_node::{MetadataStartError, SingleNodeConfig, SingleNodeMetadata};
+pub use single_node::{SingleNodeConfig, SingleNodeMetadata};

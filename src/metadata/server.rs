@@ -143,6 +143,7 @@ impl metadata_server::Metadata for MetadataService {
             self.metadata.watch(&request.into_inner().prefix).await.map_err(
                 |error| match error {
                     MetadataError::Unavailable(reason) => Status::unavailable(reason),
+                    MetadataError::NotLeader { .. } => Status::unavailable(error.to_string()),
                     other => Status::invalid_argument(other.to_string()),
                 },
             )?;

@@ -71,6 +71,7 @@ pub(super) fn error_to_wire(error: MetadataError) -> wire::Failure {
         MetadataError::Refused(reason) => Kind::Refused(reason),
         MetadataError::Unavailable(reason) => Kind::Unavailable(reason),
         MetadataError::OutcomeUnknown(reason) => Kind::OutcomeUnknown(reason),
+        MetadataError::NotLeader { leader } => Kind::NotLeader(leader.unwrap_or_default()),
     };
     wire::Failure { kind: Some(kind) }
 }
@@ -89,6 +90,9 @@ pub(super) fn check_failure(failure: Option<wire::Failure>) -> Result<(), Metada
         Some(Kind::Refused(reason)) => MetadataError::Refused(reason),
         Some(Kind::Unavailable(reason)) => MetadataError::Unavailable(reason),
         Some(Kind::OutcomeUnknown(reason)) => MetadataError::OutcomeUnknown(reason),
+        Some(Kind::NotLeader(leader)) => {
+            MetadataError::NotLeader { leader: (!leader.is_empty()).then_some(leader) }
+        }
         None => MetadataError::OutcomeUnknown("a failure of an unknown kind".to_owned()),
     })
 }
@@ -109,6 +113,8 @@ mod tests {
             MetadataError::Refused("r".to_owned()),
             MetadataError::Unavailable("u".to_owned()),
             MetadataError::OutcomeUnknown("o".to_owned()),
+            MetadataError::NotLeader { leader: Some("a:1".to_owned()) },
+            MetadataError::NotLeader { leader: None },
         ] {
             assert_eq!(check_failure(Some(error_to_wire(error.clone()))), Err(error));
         }

@@ -30,6 +30,16 @@ impl Roles {
     pub const BROKER: Self = Self { metadata: false, bookie: false, broker: true };
 }
 
+/// A node's place in a metadata group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetadataMember {
+    /// Its id; never used again for a node whose disk was lost.
+    pub id: u64,
+    /// Ids and node-to-node addresses of the founding members, the same on each of them; none on a member
+    /// that joins a running group.
+    pub founders: Vec<(u64, String)>,
+}
+
 /// What a node is told.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -43,6 +53,8 @@ pub struct NodeConfig {
     pub rpc_advertised: Option<String>,
     /// Node-to-node addresses of the metadata nodes, for nodes without the role.
     pub metadata_addresses: Vec<String>,
+    /// With the metadata role: a member of a group; without: metadata of this node alone.
+    pub metadata_member: Option<MetadataMember>,
     /// Address of the Pulsar port.
     pub pulsar_listen: String,
     /// `host:port` told to Pulsar clients by lookup. By default the address bound; when that is every address
@@ -70,6 +82,7 @@ impl NodeConfig {
             rpc_listen: None,
             rpc_advertised: None,
             metadata_addresses: Vec::new(),
+            metadata_member: None,
             pulsar_listen: "0.0.0.0:6650".to_owned(),
             pulsar_advertised: None,
             http_listen: "0.0.0.0:8080".to_owned(),

@@ -8,11 +8,12 @@ mod damage;
 mod error;
 mod health;
 mod metrics;
+mod own_metadata;
 mod parts;
 
 use std::sync::Arc;
 
-pub use config::{NodeConfig, Roles};
+pub use config::{MetadataMember, NodeConfig, Roles};
 pub use error::NodeError;
 
 use crate::bookie::Bookie;
@@ -21,16 +22,17 @@ use crate::frontend::admin::AdminFrontend;
 use crate::frontend::pulsar::PulsarFrontend;
 use crate::ledger::LedgerClient;
 use crate::ledger::repair::{RepairService, RepairStats};
-use crate::metadata::{Metadata, SingleNodeMetadata};
+use crate::metadata::{Metadata, ReplicatedMetadata};
 use crate::runtime::{DiskLock, Runtime, Shutdown, Task};
 
 use bookie_registry::BookieRegistration;
 use health::NodeHealth;
+use own_metadata::OwnMetadata;
 
 /// A running node.
 pub struct Node {
     metadata: Metadata,
-    own_metadata: Option<SingleNodeMetadata>,
+    own_metadata: Option<OwnMetadata>,
     bookie: Option<Bookie>,
     registration: Option<BookieRegistration>,
     broker: Option<BrokerPart>,
@@ -75,6 +77,11 @@ impl Node {
     /// Metadata as this node sees it.
     pub fn metadata(&self) -> Metadata {
         Arc::clone(&self.metadata)
+    }
+
+    /// The member of the metadata group, if the node is one.
+    pub fn metadata_member(&self) -> Option<&ReplicatedMetadata> {
+        self.own_metadata.as_ref().and_then(OwnMetadata::member)
     }
 
     /// The bookie, if the node has that role.

@@ -11,6 +11,7 @@ use super::bookie_registry::{
 use super::damage::tell_damage;
 use super::health::NodeHealth;
 use super::metrics::{BookieMetrics, ConnectionMetrics, RepairMetrics};
+use super::own_metadata::OwnMetadata;
 use super::{BrokerPart, Node, NodeConfig, NodeError};
 use crate::bookie::{Bookie, BookieService};
 use crate::broker::{Broker, BrokerAddresses};
@@ -18,10 +19,7 @@ use crate::frontend::admin::{AdminConfig, AdminFrontend, AdminPorts};
 use crate::frontend::pulsar::{PulsarConfig, PulsarFrontend};
 use crate::ledger::repair::{RepairParts, RepairService};
 use crate::ledger::{BookieClient, BookiePool, LedgerClient, RemoteBookieConfig};
-use crate::metadata::{
-    Metadata, MetadataService, RemoteMetadata, RemoteMetadataConfig, SingleNodeConfig,
-    SingleNodeMetadata,
-};
+use crate::metadata::{Metadata, RemoteMetadata, RemoteMetadataConfig};
 use crate::reached;
 use crate::rpc::{Routes, ServerConfig, serve};
 use crate::runtime::{DiskResult, Listener, Runtime, Shutdown, is_any_host};
@@ -71,8 +69,8 @@ async fn start_roles(
     node: &mut Node,
 ) -> Result<(), NodeError> {
     let mut routes = Routes::new();
-    if node.own_metadata.is_some() {
-        routes = routes.with(MetadataService::server(Arc::clone(&node.metadata)));
+    if let Some(own) = &node.own_metadata {
+        routes = own.serve(routes);
     }
     // A node without a node-to-node port is reached by nobody but itself.
     let advertised = config.rpc_advertised.clone().or_else(|| node.rpc_address.clone());
@@ -147,11 +145,10 @@ async fn listen(runtime: &Runtime, address: &str) -> Result<Listener, NodeError>
 async fn start_metadata(
     runtime: &Runtime,
     config: &NodeConfig,
-) -> Result<(Metadata, Option<SingleNodeMetadata>), NodeError> {
+) -> Result<(Metadata, Option<OwnMetadata>), NodeError> {
     if config.roles.metadata {
-        let single = SingleNodeConfig::below(&config.data);
-        let store = SingleNodeMetadata::start(runtime.clone(), single).await?;
-        return Ok((Arc::new(store.clone()), Some(store)));
+        let (metadata, own) = OwnMetadata::start(runtime, config).await?;
+        return Ok((metadata, Some(own)));
     }
     if config.metadata_addresses.is_empty() {
         let reason = "a node without the metadata role needs the address of one that has it";

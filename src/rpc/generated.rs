@@ -20,3 +20,10 @@ pub mod metadata {
 pub mod metadata_files {
     include!(concat!(env!("OUT_DIR"), "/seawall.metadata_files.v1.rs"));
 }
+
+/// What members of the metadata group tell each other and keep on disk.
+#[allow(missing_docs, reason = "generated: documented in the .proto file")]
+#[allow(clippy::all, clippy::allow_attributes_without_reason, reason = "generated")]
+pub mod consensus {
+    include!(concat!(env!("OUT_DIR"), "/seawall.consensus.v1.rs"));
+}

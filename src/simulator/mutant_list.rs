@@ -105,6 +105,7 @@ pub const MUTANTS: &[Mutant] = &[
     by("consensus_mutants", "M1", "a proposal is answered before it is committed"),
     by("consensus_mutants", "M19", "a follower compares indexes, not terms"),
     by("consensus_mutants", "M2", "a follower commits what this append has not validated"),
+    on(Swarm, "M25", 0, "a member's log is dropped before the snapshot is durable"),
     by("consensus_mutants", "M5", "a vote is not durable before it is given"),
     by("consensus_mutants", "M7", "a membership change begins before the one before is settled"),
     by("consensus_mutants", "M8", "a membership change skips the joint membership"),

@@ -54,7 +54,12 @@ pub(in crate::ledger) async fn recover(
         let passes = match &error {
             RecoveryError::Undecidable { .. } | RecoveryError::WriteBack { .. } => true,
             RecoveryError::Metadata(error) => {
-                matches!(error, MetadataError::Unavailable(_) | MetadataError::OutcomeUnknown(_))
+                matches!(
+                    error,
+                    MetadataError::Unavailable(_)
+                        | MetadataError::NotLeader { .. }
+                        | MetadataError::OutcomeUnknown(_)
+                )
             }
             RecoveryError::NoLedger(_) => false,
         };

@@ -1,7 +1,9 @@
 //! The store as seen from another node. Reads are asked again, of the same or another address, until
-//! their time is over. A change is sent again only while it is certain that it never left this node; once
-//! it did and no answer came, its outcome is unknown.
+//! their time is over. A change is sent again only while it is certain that it was not made: it never left
+//! this node, or the node asked does not lead and said so. Once it was sent and no answer came, its outcome
+//! is unknown. A node that does not lead names the one that does, which is asked next.
 
+mod answers;
 mod calls;
 mod watch;
 
@@ -11,6 +13,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tonic::{Code, Status};
+
+use answers::Answer;
 
 use super::MetadataError;
 use crate::domain::Instant;
@@ -69,12 +73,15 @@ impl RemoteMetadata {
     }
 
     /// A call that changes nothing, or the same however often it is made.
-    async fn read<T>(&self, call: impl Fn(Client) -> Attempt<T>) -> Result<T, MetadataError> {
+    async fn read<T: Answer>(
+        &self,
+        call: impl Fn(Client) -> Attempt<T>,
+    ) -> Result<T, MetadataError> {
         let give_up = self.0.give_up_at();
         loop {
             let error = match self.attempt(&call).await {
                 Ok(answer) => return Ok(answer),
-                Err(Failed::NotSent(detail)) => detail,
+                Err(Failed::NotSent(detail) | Failed::NotLeader(detail)) => detail,
                 Err(Failed::Sent(status)) if is_final(status.code()) => {
                     return Err(MetadataError::Refused(status.message().to_owned()));
                 }
@@ -88,12 +95,17 @@ impl RemoteMetadata {
     }
 
     /// A call that changes something.
-    async fn change<T>(&self, call: impl Fn(Client) -> Attempt<T>) -> Result<T, MetadataError> {
+    async fn change<T: Answer>(
+        &self,
+        call: impl Fn(Client) -> Attempt<T>,
+    ) -> Result<T, MetadataError> {
         let give_up = self.0.give_up_at();
         loop {
             match self.attempt(&call).await {
                 Ok(answer) => return Ok(answer),
-                Err(Failed::NotSent(detail)) => self.pause(give_up, detail).await?,
+                Err(Failed::NotSent(detail) | Failed::NotLeader(detail)) => {
+                    self.pause(give_up, detail).await?;
+                }
                 Err(Failed::Sent(status)) => {
                     reached!("metadata: the answer to a change was lost");
                     return Err(MetadataError::OutcomeUnknown(status.to_string()));
@@ -102,7 +114,7 @@ impl RemoteMetadata {
         }
     }
 
-    async fn attempt<T>(&self, call: &impl Fn(Client) -> Attempt<T>) -> Result<T, Failed> {
+    async fn attempt<T: Answer>(&self, call: &impl Fn(Client) -> Attempt<T>) -> Result<T, Failed> {
         let inner = &self.0;
         let position = inner.preferred.load(Ordering::Relaxed);
         let Some(channel) = inner.channels.get(position % inner.channels.len().max(1)) else {
@@ -116,16 +128,27 @@ impl RemoteMetadata {
             }
             Err(error) => Err(Failed::NotSent(error.to_string())),
         };
-        if result.is_err() {
-            // Another task may have moved on already; then its choice stands.
-            let _ = inner.preferred.compare_exchange(
-                position,
-                position.wrapping_add(1),
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            );
+        let next = match &result {
+            Ok(answer) => match answer.not_leader() {
+                Some(hint) => inner.position_of(hint, position),
+                None => return result,
+            },
+            Err(_) => position.wrapping_add(1),
+        };
+        // Another task may have moved on already; then its choice stands.
+        let order = Ordering::Relaxed;
+        let _ = inner.preferred.compare_exchange(position, next, order, order);
+        match result {
+            Ok(answer) => {
+                reached!("metadata: a member that does not lead was asked");
+                let leader = answer.not_leader().unwrap_or_default();
+                Err(Failed::NotLeader(format!(
+                    "{} does not lead, {leader:?} may",
+                    channel.address()
+                )))
+            }
+            failed => failed,
         }
-        result
     }
 
     async fn pause(&self, give_up: Instant, reason: String) -> Result<(), MetadataError> {
@@ -139,6 +162,12 @@ impl RemoteMetadata {
 }
 
 impl Inner {
+    /// The node to ask after one that does not lead: the one it named, or the next.
+    fn position_of(&self, hint: &str, position: usize) -> usize {
+        let named = self.channels.iter().position(|channel| channel.address() == hint);
+        named.unwrap_or_else(|| position.wrapping_add(1))
+    }
+
     fn give_up_at(&self) -> Instant {
         self.runtime.clock.now() + self.config.give_up
     }
@@ -146,6 +175,8 @@ impl Inner {
 
 enum Failed {
     NotSent(String),
+    /// Asked one that does not lead: nothing was changed.
+    NotLeader(String),
     Sent(Status),
 }
 

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use tokio::sync::{Notify, Semaphore, oneshot};
 
 use super::writer::{Request, Writer};
-use super::{MetadataStartError, SingleNodeConfig, recovery};
+use super::{SingleNodeConfig, recovery};
+use crate::metadata::MetadataStartError;
+use crate::metadata::durable::remove_logs;
 use crate::metadata::store::{Command, Done, Store, WatchQueue, Watches, check_key, check_list};
 use crate::metadata::{
     Expect, MetadataClient, MetadataError, Revision, SessionId, Versioned, WatchEvent, WatchStream,
@@ -93,7 +95,8 @@ impl SingleNodeMetadata {
         let stop = Shutdown::new();
         // One permit is one byte; tokio's semaphores hold fewer than 2^32 of them.
         let queue_bytes = config.queue_bytes.clamp(1, u32::MAX as usize >> 3);
-        let mut writer = Writer::new(
+        remove_logs(&runtime.disk, &config.directory, recovered.old_logs).await?;
+        let writer = Writer::new(
             runtime.clone(),
             config,
             Arc::clone(&shared),
@@ -101,7 +104,6 @@ impl SingleNodeMetadata {
             recovered.log,
             stop.signal(),
         );
-        writer.remove_logs(recovered.old_logs).await?;
         runtime.tasks.spawn("metadata writer", writer.run());
         Ok(Self {
             shared,

@@ -6,11 +6,7 @@
 
 mod config;
 mod handle;
-mod log_file;
-mod log_scan;
 mod recovery;
-mod snapshot_file;
-mod start_error;
 mod writer;
 
 #[cfg(test)]
@@ -18,4 +14,3 @@ mod tests;
 
 pub use config::SingleNodeConfig;
 pub use handle::SingleNodeMetadata;
-pub use start_error::MetadataStartError;

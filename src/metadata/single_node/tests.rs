@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{MetadataStartError, SingleNodeConfig, SingleNodeMetadata};
-use crate::metadata::{Expect, MetadataClient, MetadataError, WatchEvent};
+use super::{SingleNodeConfig, SingleNodeMetadata};
+use crate::metadata::{Expect, MetadataClient, MetadataError, MetadataStartError, WatchEvent};
 use crate::runtime::real;
 use crate::runtime::sim::{World, WorldSettings};
 
@@ -103,9 +103,9 @@ async fn damage_in_the_middle_is_refused() {
     filled(&folder, 4).await.stop().await;
     let log = folder.logs().remove(0);
     let whole = std::fs::read(&log).unwrap();
-    let last_group = whole.len() - (whole.len() - super::log_file::FILE_HEADER_BYTES) / 4;
+    let last_group = whole.len() - (whole.len() - crate::metadata::durable::FILE_HEADER_BYTES) / 4;
     for offset in 0..last_group {
-        if (28..super::log_file::FILE_HEADER_BYTES).contains(&offset) {
+        if (28..crate::metadata::durable::FILE_HEADER_BYTES).contains(&offset) {
             continue; // Padding of the header.
         }
         let mut bytes = whole.clone();
@@ -131,7 +131,7 @@ async fn snapshots_replace_logs() {
     store.stop().await;
     let logs = folder.logs();
     assert_eq!(logs.len(), 1, "{logs:?}");
-    assert!(!logs[0].ends_with(super::log_file::log_name(1)));
+    assert!(!logs[0].ends_with(crate::metadata::durable::log_name(1)));
     let before = store.snapshot();
     let store = SingleNodeMetadata::start(real::runtime(), config).await.unwrap();
     assert_eq!(store.snapshot(), before);

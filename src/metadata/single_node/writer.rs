@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use super::SingleNodeConfig;
 use super::handle::{Ended, Shared};
-use super::log_file::{GROUP_BYTES, LogFile, log_first};
-use super::{SingleNodeConfig, snapshot_file};
 use crate::domain::Instant;
 use crate::metadata::MetadataError;
+use crate::metadata::durable::{GROUP_BYTES, LogFile, log_first, remove_logs, write_snapshot};
 use crate::metadata::store::{Command, Done, encode_group};
-use crate::runtime::{DiskErrorKind, DiskResult, Mailbox, Runtime, ShutdownSignal};
+use crate::runtime::{DiskResult, Mailbox, Runtime, ShutdownSignal};
 use crate::{mutant, reached};
 
 /// One change and who waits for it.
@@ -210,23 +210,9 @@ impl Writer {
         let first = store.applied() + 1;
         let salt = self.runtime.random.fork_numbered("metadata log salt", first).next();
         self.log = LogFile::create(disk, &directory, salt, first).await?;
-        self.snapshot_bytes = snapshot_file::write(disk, &directory, &store).await?;
+        self.snapshot_bytes = write_snapshot(disk, &directory, &store.to_snapshot()).await?;
         let names = disk.list(&directory).await?.into_iter().map(|entry| entry.name);
         let old = names.filter(|name| log_first(name).is_some_and(|other| other < first)).collect();
-        self.remove_logs(old).await
-    }
-
-    /// Removes logs that the snapshot has made superfluous.
-    pub(super) async fn remove_logs(&mut self, names: Vec<String>) -> DiskResult<()> {
-        if names.is_empty() {
-            return Ok(());
-        }
-        for name in names {
-            match self.runtime.disk.remove(&self.config.directory.join(name)).await {
-                Err(error) if error.kind != DiskErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        self.runtime.disk.sync_directory(&self.config.directory).await
+        remove_logs(disk, &directory, old).await
     }
 }

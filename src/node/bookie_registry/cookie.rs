@@ -142,7 +142,9 @@ async fn hold_against_record(
 
 fn retry_or_fail(error: MetadataError) -> Result<bool, CookieError> {
     match error {
-        MetadataError::Unavailable(_) | MetadataError::OutcomeUnknown(_) => {
+        MetadataError::Unavailable(_)
+        | MetadataError::NotLeader { .. }
+        | MetadataError::OutcomeUnknown(_) => {
             tracing::info!(%error, "waiting for metadata to check the bookie's cookie");
             Ok(false)
         }

@@ -9,11 +9,10 @@ use std::path::Path;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::MetadataStartError;
-use crate::metadata::store::Store;
-use crate::runtime::{Disk, DiskResult};
+use crate::runtime::{CreateMode, Disk, DiskResult, OpenMode};
 
 /// Name of the snapshot.
-pub(super) const SNAPSHOT_NAME: &str = "snapshot";
+pub(in crate::metadata) const SNAPSHOT_NAME: &str = "snapshot";
 const MAGIC: &[u8; 8] = b"SWMSNP01";
 const HEADER_BYTES: usize = 24;
 
@@ -21,20 +20,17 @@ fn crc(payload: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&(payload.len() as u64).to_le_bytes()), payload)
 }
 
-/// Bytes of the file for a state.
-pub(super) fn encode(store: &Store) -> Bytes {
-    let payload = store.to_snapshot();
+fn encode(payload: &[u8]) -> Bytes {
     let mut bytes = BytesMut::with_capacity(HEADER_BYTES + payload.len());
     bytes.put_slice(MAGIC);
     bytes.put_u64_le(payload.len() as u64);
-    bytes.put_u32_le(crc(&payload));
+    bytes.put_u32_le(crc(payload));
     bytes.put_u32_le(0);
-    bytes.put_slice(&payload);
+    bytes.put_slice(payload);
     bytes.freeze()
 }
 
-/// The state of a file's bytes.
-pub(super) fn decode(bytes: &Bytes) -> Result<Store, MetadataStartError> {
+fn decode(bytes: &Bytes) -> Result<Bytes, MetadataStartError> {
     let corrupt = |detail: &str| MetadataStartError::corrupt(SNAPSHOT_NAME, detail);
     if bytes.len() < HEADER_BYTES || !bytes.starts_with(MAGIC) {
         return Err(corrupt("not a snapshot"));
@@ -50,22 +46,40 @@ pub(super) fn decode(bytes: &Bytes) -> Result<Store, MetadataStartError> {
     if u32::from_le_bytes(found) != crc(&payload) {
         return Err(corrupt("its checksum does not match"));
     }
-    Store::from_snapshot(payload)
-        .map_err(|damage| MetadataStartError::corrupt(SNAPSHOT_NAME, damage))
+    Ok(payload)
 }
 
 /// Replaces the snapshot; after a crash the old or the new one is there, whole. Answers its length.
-pub(super) async fn write(disk: &Disk, directory: &Path, store: &Store) -> DiskResult<u64> {
-    let bytes = encode(store);
+pub(in crate::metadata) async fn write_snapshot(
+    disk: &Disk,
+    directory: &Path,
+    payload: &[u8],
+) -> DiskResult<u64> {
+    let bytes = encode(payload);
     let length = bytes.len() as u64;
     disk.replace_file(&directory.join(SNAPSHOT_NAME), bytes).await?;
     Ok(length)
 }
 
-/// The state of the snapshot; the empty one if there is no file.
-pub(super) async fn read(disk: &Disk, directory: &Path) -> Result<Store, MetadataStartError> {
+/// The payload of the snapshot, if there is one.
+pub(in crate::metadata) async fn read_snapshot(
+    disk: &Disk,
+    directory: &Path,
+) -> Result<Option<Bytes>, MetadataStartError> {
     match disk.read_file(&directory.join(SNAPSHOT_NAME)).await? {
-        Some(bytes) => decode(&bytes),
-        None => Ok(Store::new()),
+        Some(bytes) => decode(&bytes).map(Some),
+        None => Ok(None),
     }
+}
+
+/// A piece of the snapshot's payload, read again from the disk.
+pub(in crate::metadata) async fn read_snapshot_part(
+    disk: &Disk,
+    directory: &Path,
+    offset: u64,
+    length: usize,
+) -> DiskResult<Bytes> {
+    let path = directory.join(SNAPSHOT_NAME);
+    let file = disk.open(&path, CreateMode::Existing, OpenMode::Shared).await?;
+    file.read_at(HEADER_BYTES as u64 + offset, length).await
 }

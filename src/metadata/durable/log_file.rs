@@ -16,37 +16,37 @@ use bytes::{BufMut, Bytes, BytesMut};
 use crate::mutant;
 use crate::runtime::{CreateMode, Disk, DiskResult, File, OpenMode};
 
-pub(super) const FILE_MAGIC: &[u8; 8] = b"SWMLOG01";
-pub(super) const GROUP_MAGIC: &[u8; 4] = b"SWMG";
+pub(in crate::metadata) const FILE_MAGIC: &[u8; 8] = b"SWMLOG01";
+pub(in crate::metadata) const GROUP_MAGIC: &[u8; 4] = b"SWMG";
 /// Bytes before the first group.
-pub(super) const FILE_HEADER_BYTES: usize = 32;
+pub(in crate::metadata) const FILE_HEADER_BYTES: usize = 32;
 /// Bytes of a group before its payload.
-pub(super) const RECORD_HEADER_BYTES: usize = 20;
+pub(in crate::metadata) const RECORD_HEADER_BYTES: usize = 20;
 /// A group is closed when its commands cost this much; one more command may go beyond it.
-pub(super) const GROUP_BYTES: usize = 4 * 1024 * 1024;
+pub(in crate::metadata) const GROUP_BYTES: usize = 4 * 1024 * 1024;
 /// Longest payload a reader believes: a group and its last command.
-pub(super) const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub(in crate::metadata) const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// The log file being written.
-pub(super) struct LogFile {
+pub(in crate::metadata) struct LogFile {
     file: File,
     salt: u64,
     end: u64,
 }
 
 /// Name of the log whose first command is `first`.
-pub(super) fn log_name(first: u64) -> String {
+pub(in crate::metadata) fn log_name(first: u64) -> String {
     format!("log-{first:020}")
 }
 
 /// First index from a log's name.
-pub(super) fn log_first(name: &str) -> Option<u64> {
+pub(in crate::metadata) fn log_first(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("log-")?;
     (digits.len() == 20).then(|| digits.parse().ok()).flatten()
 }
 
 /// A file's header.
-pub(super) fn file_header(salt: u64, first: u64) -> Bytes {
+pub(in crate::metadata) fn file_header(salt: u64, first: u64) -> Bytes {
     let mut header = BytesMut::with_capacity(FILE_HEADER_BYTES);
     header.put_slice(FILE_MAGIC);
     header.put_u64_le(salt);
@@ -57,7 +57,7 @@ pub(super) fn file_header(salt: u64, first: u64) -> Bytes {
 }
 
 /// CRC of a group.
-pub(super) fn group_crc(salt: u64, first: u64, payload: &[u8]) -> u32 {
+pub(in crate::metadata) fn group_crc(salt: u64, first: u64, payload: &[u8]) -> u32 {
     let mut facts = [0_u8; 20];
     facts[0..8].copy_from_slice(&salt.to_le_bytes());
     facts[8..16].copy_from_slice(&first.to_le_bytes());
@@ -66,7 +66,7 @@ pub(super) fn group_crc(salt: u64, first: u64, payload: &[u8]) -> u32 {
 }
 
 /// A group's header.
-pub(super) fn group_header(salt: u64, first: u64, payload: &[u8]) -> Bytes {
+pub(in crate::metadata) fn group_header(salt: u64, first: u64, payload: &[u8]) -> Bytes {
     let mut header = BytesMut::with_capacity(RECORD_HEADER_BYTES);
     header.put_slice(GROUP_MAGIC);
     header.put_u32_le(payload.len() as u32);
@@ -77,7 +77,7 @@ pub(super) fn group_header(salt: u64, first: u64, payload: &[u8]) -> Bytes {
 
 impl LogFile {
     /// Begins a log, durable with its name when this returns.
-    pub(super) async fn create(
+    pub(in crate::metadata) async fn create(
         disk: &Disk,
         directory: &Path,
         salt: u64,
@@ -96,7 +96,7 @@ impl LogFile {
     /// same name: the sync of its last group may have failed, and then what was just read is in memory
     /// only, no later sync puts it on the disk, and a power loss would take it away from under what
     /// follows. The names in the folder are durable on return, too.
-    pub(super) async fn resume(
+    pub(in crate::metadata) async fn resume(
         disk: &Disk,
         directory: &Path,
         first: u64,
@@ -118,7 +118,11 @@ impl LogFile {
     }
 
     /// Writes one group and syncs. After an error the file must not be written again.
-    pub(super) async fn append(&mut self, first: u64, payload: Bytes) -> DiskResult<()> {
+    pub(in crate::metadata) async fn append(
+        &mut self,
+        first: u64,
+        payload: Bytes,
+    ) -> DiskResult<()> {
         let header = group_header(self.salt, first, &payload);
         let bytes = (header.len() + payload.len()) as u64;
         self.file.write_and_sync(self.end, vec![header, payload]).await?;
@@ -127,7 +131,7 @@ impl LogFile {
     }
 
     /// Bytes in the file.
-    pub(super) fn length(&self) -> u64 {
+    pub(in crate::metadata) fn length(&self) -> u64 {
         self.end
     }
 }

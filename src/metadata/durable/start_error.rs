@@ -19,7 +19,7 @@ pub enum MetadataStartError {
 }
 
 impl MetadataStartError {
-    pub(super) fn corrupt(file: &str, detail: impl std::fmt::Display) -> Self {
+    pub(in crate::metadata) fn corrupt(file: &str, detail: impl std::fmt::Display) -> Self {
         Self::Corrupt { file: file.to_owned(), detail: detail.to_string() }
     }
 }

@@ -1,0 +1,287 @@
+//! A metadata group of three and five members in the simulator, over real gRPC and simulated disks: power
+//! losses, crashes, pauses and cut links, while clients count a key upwards by compare-and-set. Whatever was
+//! acknowledged is read by everyone who asks afterwards; numbers drawn never repeat; a session ends only
+//! when nobody keeps it; in the end all members hold the same state, and a seed run twice is the same run.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "each run of an equal seed needs a thread of its own"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use seawall::metadata::consensus::{MemberId, Membership, Role};
+use seawall::metadata::{
+    Expect, Metadata, MetadataError, MetadataService, RemoteMetadata, RemoteMetadataConfig,
+    ReplicatedConfig, ReplicatedMetadata, WatchEvent,
+};
+use seawall::rpc::{Routes, ServerConfig, serve};
+use seawall::runtime::sim::{SimNode, World, WorldSettings};
+use seawall::runtime::{Runtime, Shutdown};
+
+type Handles = Arc<Mutex<BTreeMap<u64, ReplicatedMetadata>>>;
+
+fn address(member: u64) -> String {
+    format!("meta-{member}:9090")
+}
+
+fn founders(members: u64) -> Membership {
+    Membership::of_voters((1..=members).map(|member| (MemberId(member), address(member))))
+}
+
+/// A member, served until its node dies.
+async fn member(runtime: Runtime, id: u64, founders: Membership, handles: Handles) {
+    let mut config = ReplicatedConfig::below(Path::new("/data"), MemberId(id), founders);
+    config.log_bytes = 4000;
+    config.log_kept = 5;
+    config.snapshot_part = 700;
+    let store = ReplicatedMetadata::start(runtime.clone(), config).await.unwrap();
+    handles.lock().unwrap().insert(id, store.clone());
+    let listener = runtime.network.listen(&address(id)).await.unwrap();
+    let routes = Routes::new().with(store.service()).with(MetadataService::server(Arc::new(store)));
+    let never = Shutdown::new();
+    serve(runtime, listener, routes, ServerConfig::default(), never.signal()).await;
+}
+
+fn client(runtime: &Runtime, members: u64) -> Metadata {
+    let config = RemoteMetadataConfig {
+        call_timeout: Duration::from_secs(1),
+        give_up: Duration::from_secs(4),
+        ..RemoteMetadataConfig::default()
+    };
+    let addresses: Vec<String> = (1..=members).map(address).collect();
+    Arc::new(RemoteMetadata::new(runtime.clone(), &addresses, config))
+}
+
+#[derive(Default)]
+struct Seen {
+    /// The highest count acknowledged to anyone, or read by anyone.
+    floor: u64,
+    tried: u64,
+    acknowledged: u64,
+    unknown: u64,
+    numbers: BTreeSet<u64>,
+    watched: u64,
+}
+
+fn number_of(value: &[u8]) -> u64 {
+    std::str::from_utf8(value).unwrap().parse().unwrap()
+}
+
+async fn count(metadata: Metadata, seen: Arc<Mutex<Seen>>, runtime: Runtime, until: Duration) {
+    let end = runtime.clock.now() + until;
+    while runtime.clock.now() < end {
+        let floor = seen.lock().unwrap().floor;
+        let Ok(found) = metadata.get("/count").await else { continue };
+        let (value, expect) = match &found {
+            Some(found) => (number_of(&found.value), Expect::Version(found.version)),
+            None => (0, Expect::Absent),
+        };
+        {
+            let mut seen = seen.lock().unwrap();
+            assert!(value >= floor, "{floor} was acknowledged before, {value} was read");
+            assert!(value <= seen.tried, "{value} was read, nobody tried it");
+            seen.floor = seen.floor.max(value);
+            seen.tried = seen.tried.max(value + 1);
+        }
+        let text = Bytes::from((value + 1).to_string());
+        match metadata.put("/count", text, expect, None).await {
+            Ok(_) => {
+                let mut seen = seen.lock().unwrap();
+                seen.floor = seen.floor.max(value + 1);
+                seen.acknowledged += 1;
+            }
+            Err(MetadataError::OutcomeUnknown(_)) => seen.lock().unwrap().unknown += 1,
+            Err(_) => {}
+        }
+        if let Ok(number) = metadata.next_number("/numbers").await {
+            assert!(seen.lock().unwrap().numbers.insert(number), "{number} was drawn twice");
+        }
+    }
+}
+
+/// What a watcher is told never goes back, and ends where the store is.
+async fn watch(metadata: Metadata, seen: Arc<Mutex<Seen>>) {
+    loop {
+        let Ok(mut watch) = metadata.watch("/count").await else { continue };
+        let mut last = 0;
+        while let Some(events) = watch.next().await {
+            for event in events {
+                let WatchEvent::Put { value, .. } = event else { panic!("nobody deletes") };
+                let value = number_of(&value.value);
+                assert!(value > last, "the watch went back from {last} to {value}");
+                last = value;
+                seen.lock().unwrap().watched = value;
+            }
+        }
+    }
+}
+
+async fn storm(world: World, members: u64, faults: u64) -> (u64, u64) {
+    let handles = Handles::default();
+    let nodes: Vec<SimNode> = (1..=members)
+        .map(|id| world.create_node(&format!("meta-{id}"), &format!("meta-{id}")))
+        .collect();
+    let start = |index: usize| {
+        let (id, handles) = (index as u64 + 1, Arc::clone(&handles));
+        nodes[index].start(|runtime| member(runtime, id, founders(members), handles));
+    };
+    (0..nodes.len()).for_each(start);
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let storm = Duration::from_secs(2 * faults);
+    let mut tasks = Vec::new();
+    for number in 0..3 {
+        let node = world.create_node(&format!("client-{number}"), &format!("client-{number}"));
+        let runtime = node.runtime();
+        let metadata = client(&runtime, members);
+        if number == 2 {
+            node.spawn("watch", watch(metadata, Arc::clone(&seen)));
+        } else {
+            let until = storm + Duration::from_secs(20);
+            tasks.push(node.spawn("count", count(metadata, Arc::clone(&seen), runtime, until)));
+        }
+    }
+    for round in 0..faults {
+        world.sleep(Duration::from_millis(500 + world.random("pause", round) % 1500)).await;
+        let target = (world.random("target", round) % members) as usize;
+        let other = (world.random("other", round) % members) as usize;
+        match world.random("fault", round) % 6 {
+            0 => _ = nodes[target].crash(),
+            1 | 2 => _ = nodes[target].power_loss(),
+            3 if target != other => _ = world.cut_one_way(&nodes[target], &nodes[other]),
+            4 => world.isolate(&nodes[target]),
+            _ => {
+                if nodes[target].pause() {
+                    world.sleep(Duration::from_millis(800)).await;
+                    nodes[target].resume();
+                }
+            }
+        }
+        world.sleep(Duration::from_millis(world.random("after", round) % 1500)).await;
+        world.heal_all();
+        (0..nodes.len()).filter(|index| !nodes[*index].is_running()).for_each(start);
+    }
+    world.heal_all();
+    (0..nodes.len()).filter(|index| !nodes[*index].is_running()).for_each(start);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    world.sleep(Duration::from_secs(8)).await;
+    let seen = seen.lock().unwrap();
+    assert!(seen.acknowledged > 20, "only {} changes were acknowledged", seen.acknowledged);
+    assert!(seen.watched >= seen.floor, "watched {}, count {}", seen.watched, seen.floor);
+    let handles = handles.lock().unwrap();
+    let states: BTreeSet<Bytes> = handles.values().map(ReplicatedMetadata::snapshot).collect();
+    assert_eq!(states.len(), 1, "members differ: {:?}", statuses(&handles));
+    let leaders = handles.values().filter(|handle| handle.status().role == Role::Leader).count();
+    assert_eq!(leaders, 1);
+    (seen.acknowledged, world.event_hash())
+}
+
+fn statuses(handles: &BTreeMap<u64, ReplicatedMetadata>) -> Vec<String> {
+    handles.values().map(|handle| format!("{:?}", handle.status())).collect()
+}
+
+fn run(seed: u64, members: u64, faults: u64) -> (u64, u64) {
+    std::thread::spawn(move || {
+        World::run(seed, WorldSettings::default(), move |world| storm(world, members, faults))
+    })
+    .join()
+    .unwrap()
+}
+
+#[test]
+fn three_members_lose_nothing_acknowledged() {
+    let (acknowledged, hash) = run(0, 3, 8);
+    println!("{acknowledged} changes acknowledged, hash {hash:x}");
+}
+
+#[test]
+fn five_members_lose_nothing_acknowledged() {
+    run(100, 5, 6);
+}
+
+#[test]
+fn one_member_is_a_group() {
+    run(7, 1, 6);
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    assert_eq!(run(3, 3, 5), run(3, 3, 5));
+}
+
+#[test]
+#[ignore = "long"]
+fn many_seeds() {
+    for seed in 1000..1100 {
+        println!("seed {seed}");
+        run(seed, if seed % 3 == 0 { 5 } else { 3 }, 20);
+    }
+}
+
+/// A fourth member joins as a learner, becomes a voter in place of the first, and the group goes on without
+/// the first.
+#[test]
+#[ignore = "a member that joins with an empty folder does not know yet where to send its answers"]
+fn a_member_is_replaced() {
+    World::run(5, WorldSettings::default(), |world| async move {
+        let handles = Handles::default();
+        let mut nodes = Vec::new();
+        for id in 1..=4_u64 {
+            let node = world.create_node(&format!("meta-{id}"), &format!("meta-{id}"));
+            let group = if id == 4 { Membership::default() } else { founders(3) };
+            let handles = Arc::clone(&handles);
+            node.start(|runtime| member(runtime, id, group, handles));
+            nodes.push(node);
+        }
+        let node = world.create_node("client", "client");
+        let metadata = client(&node.runtime(), 4);
+        for number in 0..300 {
+            let key = format!("/k/{number}");
+            // The world's time limit ends what never works.
+            while metadata.put(&key, Bytes::new(), Expect::Any, None).await.is_err() {}
+        }
+        let change = |voters: &[u64], learners: &[u64]| {
+            let named = |id: &u64| (MemberId(*id), address(*id));
+            let mut membership = Membership::of_voters(voters.iter().map(named));
+            membership.learners = learners.iter().map(|id| MemberId(*id)).collect();
+            membership.addresses.extend(learners.iter().map(named));
+            membership
+        };
+        for membership in [change(&[1, 2, 3], &[4]), change(&[2, 3, 4], &[])] {
+            for _ in 0..50 {
+                let leader = handles
+                    .lock()
+                    .unwrap()
+                    .values()
+                    .find(|handle| handle.status().role == Role::Leader)
+                    .cloned();
+                if let Some(leader) = leader
+                    && leader.change_members(membership.clone()).await.is_ok()
+                {
+                    break;
+                }
+                world.sleep(Duration::from_millis(200)).await;
+            }
+            world.sleep(Duration::from_secs(3)).await;
+        }
+        nodes[0].crash();
+        nodes[1].crash();
+        let handle = handles.lock().unwrap()[&4].clone();
+        let status = handle.status();
+        let voters: Vec<u64> = status.membership.voters.iter().map(|member| member.0).collect();
+        assert_eq!((voters, status.membership.is_joint()), (vec![2, 3, 4], false), "{status:?}");
+        // Two of three: the newcomer is needed.
+        let found = loop {
+            if let Ok(found) = metadata.list("/k/", None, 1000).await {
+                break found;
+            }
+        };
+        assert_eq!(found.len(), 300);
+        while metadata.put("/k/new", Bytes::new(), Expect::Any, None).await.is_err() {}
+    });
+}

@@ -1,0 +1,435 @@
+//! The one task of a member: feeds events to the consensus machine and performs its effects, in order.
+//!
+//! Everything that waits is handled in one turn. The writes of a turn are one group with one sync; what the
+//! machine wants done after any of them is done after all of them. Only messages before the first write go
+//! out first: a leader's entries travel while it writes them itself.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::ReplicatedConfig;
+use super::applying::Results;
+use super::codec::message_to_wire;
+use super::peer::Peer;
+use super::shared::{Ended, Shared};
+use super::storage::Storage;
+use super::waiters::{ChangeAnswer, ReadAnswer, Waiter, Waiters, refused};
+use crate::domain::Instant;
+use crate::metadata::MetadataError;
+use crate::metadata::consensus::{
+    Effect, Event, Index, Machine, MemberId, Membership, Message, Role, Timers, Write,
+};
+use crate::metadata::durable::GROUP_BYTES;
+use crate::metadata::store::Command;
+use crate::reached;
+use crate::runtime::{Mailbox, MailboxSender, Random, Runtime, ShutdownSignal};
+
+/// What the driver is asked.
+pub(super) enum Request {
+    /// A member said something.
+    Message { from: MemberId, message: Message },
+    /// The way to a member broke.
+    Unreachable { member: MemberId },
+    /// A change of the store.
+    Change { command: Command, answer: ChangeAnswer, room: tokio::sync::OwnedSemaphorePermit },
+    /// Proof that this member leads and has applied everything before the question.
+    Read { answer: ReadAnswer },
+    /// Another membership.
+    Members { membership: Membership, answer: ReadAnswer },
+    /// Hand leadership over.
+    Transfer { to: MemberId },
+}
+
+/// The driver's state.
+pub(super) struct Driver {
+    pub(super) runtime: Runtime,
+    pub(super) config: ReplicatedConfig,
+    pub(super) shared: Arc<Shared>,
+    pub(super) machine: Machine,
+    pub(super) storage: Storage,
+    pub(super) waiters: Waiters,
+    pub(super) applied: Index,
+    /// Pieces of a snapshot being received.
+    pub(super) incoming: Vec<u8>,
+    pub(super) results: Results,
+    timers: Timers,
+    draws: Random,
+    inbox: Mailbox<Request>,
+    requests: MailboxSender<Request>,
+    peers: BTreeMap<MemberId, Peer>,
+    stop: ShutdownSignal,
+    /// Logical time, ahead of the store's; only a leader's counts.
+    logical: Duration,
+    observed: Instant,
+    led_until: Instant,
+}
+
+/// What a driver begins with.
+pub(super) struct Beginning {
+    pub(super) machine: Machine,
+    pub(super) storage: Storage,
+    pub(super) inbox: Mailbox<Request>,
+    pub(super) requests: MailboxSender<Request>,
+    pub(super) stop: ShutdownSignal,
+}
+
+impl Driver {
+    pub(super) fn new(
+        runtime: Runtime,
+        config: ReplicatedConfig,
+        shared: Arc<Shared>,
+        beginning: Beginning,
+    ) -> Self {
+        let Beginning { machine, storage, inbox, requests, stop } = beginning;
+        let now = runtime.clock.now();
+        let draws = runtime.random.fork_numbered("metadata election", config.id.0);
+        let timers = Timers::new(config.timers, now, draws.next());
+        let applied = machine.log().snapshot().index;
+        let mut driver = Self {
+            runtime,
+            config,
+            shared,
+            machine,
+            storage,
+            waiters: Waiters::default(),
+            applied,
+            incoming: Vec::new(),
+            results: Results::default(),
+            timers,
+            draws,
+            inbox,
+            requests,
+            peers: BTreeMap::new(),
+            stop,
+            logical: Duration::ZERO,
+            observed: now,
+            led_until: now,
+        };
+        driver.meet_peers();
+        driver
+    }
+
+    /// Runs until stopped or poisoned.
+    pub(super) async fn run(mut self) {
+        let ended = match self.work().await {
+            Ok(()) => {
+                Ended { reason: "the metadata member has stopped".to_owned(), poisoned: false }
+            }
+            Err(reason) => {
+                reached!("metadata: a member's log was poisoned");
+                tracing::error!(reason, "this metadata member takes part no longer");
+                Ended { reason, poisoned: true }
+            }
+        };
+        self.shared.visible().watches.end();
+        self.shared.end(ended.clone());
+        for waiter in self.waiters.take_all() {
+            waiter.fail(MetadataError::OutcomeUnknown(ended.reason.clone()));
+        }
+        // Never attempted, so certainly not done.
+        let unavailable = || MetadataError::Unavailable(ended.reason.clone());
+        for request in self.inbox.take_ready() {
+            match request {
+                Request::Change { answer, .. } => drop(answer.send(Err(unavailable()))),
+                Request::Read { answer } | Request::Members { answer, .. } => {
+                    drop(answer.send(Err(unavailable())));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn work(&mut self) -> Result<(), String> {
+        let mut waiting: VecDeque<Request> = VecDeque::new();
+        loop {
+            if waiting.is_empty() {
+                tokio::select! {
+                    biased;
+                    () = self.stop.triggered() => return Ok(()),
+                    requests = self.inbox.take_all() => match requests {
+                        Some(requests) => waiting = requests,
+                        None => return Ok(()),
+                    },
+                    () = self.runtime.clock.sleep_until(self.timers.next()) => {}
+                }
+            }
+            if self.stop.is_triggered() {
+                return Ok(());
+            }
+            self.observe_time();
+            let mut effects = self.take_requests(&mut waiting);
+            let now = self.runtime.clock.now();
+            while let Some(event) = self.timers.due(now, &self.machine) {
+                self.step(event, &mut effects);
+            }
+            self.perform(effects).await?;
+            self.publish();
+            if self.storage.log_bytes() > self.config.log_bytes.max(self.storage.snapshot_bytes()) {
+                self.take_snapshot().await?;
+            }
+        }
+    }
+
+    /// One event; the timers hear of its effects at once.
+    pub(super) fn step(&mut self, event: Event, effects: &mut Vec<Effect>) {
+        let now = self.runtime.clock.now();
+        for effect in self.machine.step(event) {
+            match &effect {
+                Effect::RestartElectionTimer => self.timers.note(&effect, now, self.draws.next()),
+                Effect::StartLeaderTimers => {
+                    reached!("metadata: a member began to lead");
+                    self.timers.note(&effect, now, 0);
+                    let now_ms = self.shared.visible().store.now_ms();
+                    self.logical = Duration::from_millis(now_ms);
+                }
+                _ => effects.push(effect),
+            }
+        }
+    }
+
+    /// Takes what waits, as much as one group holds; changes that stand together enter the log together.
+    fn take_requests(&mut self, waiting: &mut VecDeque<Request>) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let mut commands = Vec::new();
+        let mut bytes = 0;
+        while bytes < GROUP_BYTES {
+            let Some(request) = waiting.pop_front() else { break };
+            if let Request::Change { command, answer, room } = request {
+                bytes += command.cost();
+                let ticket = self.waiters.enter(Waiter::Change(answer, room));
+                commands.push((ticket, self.timed(command)));
+                continue;
+            }
+            self.propose(&mut commands, &mut effects);
+            bytes += match &request {
+                Request::Message { message, .. } => cost(message),
+                _ => 0,
+            };
+            self.take_request(request, &mut effects);
+        }
+        if self.is_session_due() {
+            let ticket = self.waiters.enter(Waiter::Nobody);
+            let time = Command::AdvanceTime { to_ms: self.logical_ms() };
+            commands.push((ticket, crate::metadata::store::encode_group(&[time])));
+        }
+        self.propose(&mut commands, &mut effects);
+        effects
+    }
+
+    fn propose(
+        &mut self,
+        commands: &mut Vec<(crate::metadata::consensus::Ticket, Bytes)>,
+        effects: &mut Vec<Effect>,
+    ) {
+        if !commands.is_empty() {
+            self.step(Event::Propose(std::mem::take(commands)), effects);
+        }
+    }
+
+    fn take_request(&mut self, request: Request, effects: &mut Vec<Effect>) {
+        let event = match request {
+            Request::Message { from, message } => Event::Message { from, message },
+            Request::Unreachable { member } => Event::Unreachable { member },
+            Request::Read { answer } => {
+                Event::Read { ticket: self.waiters.enter(Waiter::Proof(answer)) }
+            }
+            Request::Members { membership, answer } => {
+                let ticket = self.waiters.enter(Waiter::Proof(answer));
+                Event::Change { ticket, membership }
+            }
+            Request::Transfer { to } => Event::Transfer { to },
+            // Taken by the caller.
+            Request::Change { .. } => return,
+        };
+        self.step(event, effects);
+    }
+
+    /// A command as it stands in the log, with logical time before it if it counts from it.
+    fn timed(&self, command: Command) -> Bytes {
+        let counts_time =
+            matches!(command, Command::OpenSession { .. } | Command::KeepAlive { .. });
+        if counts_time {
+            let time = Command::AdvanceTime { to_ms: self.logical_ms() };
+            return crate::metadata::store::encode_group(&[time, command]);
+        }
+        crate::metadata::store::encode_group(&[command])
+    }
+
+    fn logical_ms(&self) -> u64 {
+        u64::try_from(self.logical.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn is_session_due(&self) -> bool {
+        let visible = self.shared.visible();
+        self.machine.role() == Role::Leader
+            && visible.store.next_expiry_ms().is_some_and(|expiry| expiry <= self.logical_ms())
+    }
+
+    /// Lets logical time pass with this node's clock, but little at once, so that a pause of the leader does
+    /// not end everybody's sessions. Only what enters the log counts.
+    fn observe_time(&mut self) {
+        let now = self.runtime.clock.now();
+        let passed = now.since(self.observed).min(self.config.tick);
+        self.observed = now;
+        if self.machine.role() == Role::Leader {
+            self.logical += passed;
+        }
+    }
+
+    /// Performs effects in order until nothing more follows from them.
+    async fn perform(&mut self, mut effects: Vec<Effect>) -> Result<(), String> {
+        while !effects.is_empty() {
+            let mut next = Vec::new();
+            let mut write = Write::default();
+            let mut after = Vec::new();
+            for effect in std::mem::take(&mut effects) {
+                match effect {
+                    Effect::Persist(more) => merge(&mut write, more),
+                    Effect::Send { to, message } if is_nothing(&write) && after.is_empty() => {
+                        self.send(to, &message);
+                    }
+                    Effect::InstallSnapshot { .. } => {
+                        self.write(&mut write, &mut next).await?;
+                        self.perform_after(std::mem::take(&mut after)).await?;
+                        self.perform_after(vec![effect]).await?;
+                    }
+                    other => after.push(other),
+                }
+            }
+            self.write(&mut write, &mut next).await?;
+            self.perform_after(after).await?;
+            effects = next;
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, write: &mut Write, next: &mut Vec<Effect>) -> Result<(), String> {
+        if is_nothing(write) {
+            return Ok(());
+        }
+        let write = std::mem::take(write);
+        self.storage.write(&write).await.map_err(|error| error.to_string())?;
+        if let Some(last) = write.entries.last() {
+            self.step(Event::Persisted { index: last.index, term: last.term }, next);
+        }
+        Ok(())
+    }
+
+    async fn perform_after(&mut self, effects: Vec<Effect>) -> Result<(), String> {
+        for effect in effects {
+            match effect {
+                Effect::Send { to, message } => self.send(to, &message),
+                Effect::SendSnapshot { to, term, mark, offset } => {
+                    self.send_snapshot(to, term, mark, offset).await?;
+                }
+                Effect::StorePart { offset, data } => self.store_part(offset, &data)?,
+                Effect::InstallSnapshot { mark, hard_state, entries } => {
+                    self.install(mark, hard_state, entries).await?;
+                }
+                Effect::Apply(entries) => self.apply(&entries)?,
+                Effect::Committed { ticket, index } => self.answer_committed(ticket, index),
+                Effect::Refused { ticket, refusal } => {
+                    let addresses = &self.machine.log().membership().addresses;
+                    let error = refused(refusal, |member| addresses.get(&member).cloned());
+                    if let Some(waiter) = self.waiters.take(ticket) {
+                        waiter.fail(error);
+                    }
+                }
+                Effect::Unknown { ticket } => {
+                    if let Some(waiter) = self.waiters.take(ticket) {
+                        reached!("metadata: a leader stepped down before it could answer");
+                        let reason = "the leader changed before it was answered".to_owned();
+                        waiter.fail(MetadataError::OutcomeUnknown(reason));
+                    }
+                }
+                // What the read must see was committed before it was handed out, so it is applied.
+                Effect::ReadReady { ticket, .. } => {
+                    if let Some(Waiter::Proof(answer)) = self.waiters.take(ticket) {
+                        drop(answer.send(Ok(())));
+                    }
+                }
+                Effect::MembershipChanged(_) => self.meet_peers(),
+                Effect::Persist(_) | Effect::RestartElectionTimer | Effect::StartLeaderTimers => {}
+            }
+        }
+        self.results.clear();
+        Ok(())
+    }
+
+    pub(super) fn send(&self, to: MemberId, message: &Message) {
+        if let Some(peer) = self.peers.get(&to) {
+            peer.send(message_to_wire(self.config.id, to, message));
+        }
+    }
+
+    /// Carries messages to everyone in the newest membership, and to nobody else.
+    fn meet_peers(&mut self) {
+        let membership = self.machine.log().membership().clone();
+        let own = self.config.id;
+        self.peers.retain(|member, peer| {
+            membership.addresses.get(member).is_some_and(|address| address == peer.address())
+        });
+        for (member, address) in membership.addresses {
+            if member != own && !self.peers.contains_key(&member) {
+                let peer = Peer::new(
+                    &self.runtime,
+                    member,
+                    &address,
+                    self.config.peer_queue,
+                    self.config.channel.clone(),
+                    self.requests.clone(),
+                );
+                self.peers.insert(member, peer);
+            }
+        }
+    }
+
+    /// Shows what this member knows; ends watches that may be stale.
+    fn publish(&mut self) {
+        let now = self.runtime.clock.now();
+        if self.machine.leader().is_some() {
+            self.led_until = now + self.config.watch_patience;
+        } else if now > self.led_until {
+            let mut visible = self.shared.visible();
+            if !visible.watches.is_empty() {
+                reached!("metadata: watches ended for want of a leader");
+                visible.watches.end();
+            }
+        }
+        let mut status = self.shared.status();
+        status.role = self.machine.role();
+        status.term = self.machine.term();
+        status.leader = self.machine.leader();
+        status.commit = self.machine.commit();
+        status.last = self.machine.log().last_index();
+        if status.membership != *self.machine.log().membership() {
+            status.membership = self.machine.log().membership().clone();
+        }
+    }
+}
+
+fn is_nothing(write: &Write) -> bool {
+    write.hard_state.is_none() && write.entries.is_empty()
+}
+
+/// Two writes, one after the other, as one.
+fn merge(write: &mut Write, more: Write) {
+    write.hard_state = more.hard_state.or(write.hard_state);
+    if let Some(first) = more.entries.first().map(|entry| entry.index) {
+        write.entries.retain(|entry| entry.index < first);
+        write.entries.extend(more.entries);
+    }
+}
+
+fn cost(message: &Message) -> usize {
+    use crate::metadata::consensus::Body;
+    match &message.body {
+        Body::Append(append) => {
+            append.entries.iter().map(crate::metadata::consensus::Entry::cost).sum()
+        }
+        _ => 0,
+    }
+}
