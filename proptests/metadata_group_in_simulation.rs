@@ -15,8 +15,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use seawall::metadata::consensus::{MemberId, Membership, Role};
 use seawall::metadata::{
-    Expect, Metadata, MetadataError, MetadataService, RemoteMetadata, RemoteMetadataConfig,
-    ReplicatedConfig, ReplicatedMetadata, WatchEvent,
+    Expect, MemberLimits, Metadata, MetadataError, MetadataService, RemoteMetadata,
+    RemoteMetadataConfig, ReplicatedConfig, ReplicatedMetadata, WatchEvent,
 };
 use seawall::rpc::{Routes, ServerConfig, serve};
 use seawall::runtime::sim::{SimNode, World, WorldSettings};
@@ -35,9 +35,7 @@ fn founders(members: u64) -> Membership {
 /// A member, served until its node dies.
 async fn member(runtime: Runtime, id: u64, founders: Membership, handles: Handles) {
     let mut config = ReplicatedConfig::below(Path::new("/data"), MemberId(id), founders);
-    config.log_bytes = 4000;
-    config.log_kept = 5;
-    config.snapshot_part = 700;
+    config.limits = MemberLimits { log_bytes: 4000, log_kept: 5, snapshot_part: 700 };
     let store = ReplicatedMetadata::start(runtime.clone(), config).await.unwrap();
     handles.lock().unwrap().insert(id, store.clone());
     let listener = runtime.network.listen(&address(id)).await.unwrap();

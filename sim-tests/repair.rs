@@ -17,7 +17,7 @@ use crate::support::{Stage, scenario_with};
 /// One metadata node, one broker, 3/3/2, ledgers of ten entries.
 fn on_bookies(plan: &mut Plan, bookies: usize) {
     let quorum = Quorum { ensemble: 3, write: 3, ack: 2 };
-    plan.shape = Shape { metadata: 1, bookies, brokers: 1, quorum };
+    plan.shape = Shape { metadata: 1, bookies, brokers: 1, shares_nodes: false, quorum };
     plan.ledger_entries_max = 10;
     plan.trims = false;
 }

@@ -25,6 +25,8 @@ pub use contract::{
 pub use durable::MetadataStartError;
 pub use pages::Pages;
 pub use remote::{RemoteMetadata, RemoteMetadataConfig};
-pub use replicated::{MemberServer, MemberStatus, ReplicatedConfig, ReplicatedMetadata};
+pub use replicated::{
+    MemberLimits, MemberServer, MemberStatus, ReplicatedConfig, ReplicatedMetadata,
+};
 pub use server::{MetadataServer, MetadataService};
 pub use single_node::{SingleNodeConfig, SingleNodeMetadata};

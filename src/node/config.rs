@@ -7,6 +7,7 @@ use crate::broker::BrokerConfig;
 use crate::frontend::pulsar::codec::MAX_MESSAGE_SIZE_DEFAULT;
 use crate::ledger::repair::RepairConfig;
 use crate::ledger::{LedgerConfig, Quorum};
+use crate::metadata::MemberLimits;
 
 /// The roles a node may run, in any mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,15 @@ pub struct MetadataMember {
     /// Ids and node-to-node addresses of the founding members, the same on each of them; none on a member
     /// that joins a running group.
     pub founders: Vec<(u64, String)>,
+    /// Its limits.
+    pub limits: MemberLimits,
+}
+
+impl MetadataMember {
+    /// A member with the default limits.
+    pub fn new(id: u64, founders: Vec<(u64, String)>) -> Self {
+        Self { id, founders, limits: MemberLimits::default() }
+    }
 }
 
 /// What a node is told.

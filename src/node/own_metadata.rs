@@ -35,10 +35,8 @@ impl OwnMetadata {
                     .await?;
             return Ok((Arc::new(store.clone()), Self::Alone(store)));
         };
-        // Its own metadata is reached like everybody's, over the node-to-node port, which other roles
-        // would have to wait for.
-        if config.roles.bookie || config.roles.broker {
-            let reason = "a member of a metadata group has no other role";
+        if config.rpc_listen.is_none() {
+            let reason = "a member of a metadata group needs a node-to-node port";
             return Err(NodeError::Config(reason.to_owned()));
         }
         refuse_folder(runtime, &alone, "belongs to metadata of one node").await?;
@@ -49,7 +47,10 @@ impl OwnMetadata {
         if addresses.is_empty() {
             addresses.clone_from(&config.metadata_addresses);
         }
-        let own = ReplicatedConfig::below(&config.data, MemberId(member.id), founders);
+        let own = ReplicatedConfig {
+            limits: member.limits,
+            ..ReplicatedConfig::below(&config.data, MemberId(member.id), founders)
+        };
         let store = ReplicatedMetadata::start(runtime.clone(), own).await?;
         let remote =
             RemoteMetadata::new(runtime.clone(), &addresses, RemoteMetadataConfig::default());

@@ -68,10 +68,18 @@ async fn start_roles(
     listener: Option<Listener>,
     node: &mut Node,
 ) -> Result<(), NodeError> {
-    let mut routes = Routes::new();
+    let mut routes = Routes::growing();
     if let Some(own) = &node.own_metadata {
         routes = own.serve(routes);
     }
+    // Served before anything else starts: a member of a metadata group reaches its group, and so its own
+    // metadata, over this port, and the other roles begin by asking metadata.
+    let serving = routes.clone();
+    node.rpc_server = listener.map(|listener| {
+        let stop = node.stop.signal();
+        let serving = serve(runtime.clone(), listener, serving, ServerConfig::default(), stop);
+        runtime.tasks.spawn("rpc server", serving)
+    });
     // A node without a node-to-node port is reached by nobody but itself.
     let advertised = config.rpc_advertised.clone().or_else(|| node.rpc_address.clone());
     let advertised = advertised.unwrap_or_else(|| "local".to_owned());
@@ -81,11 +89,7 @@ async fn start_roles(
         routes = routes.with(BookieService::server(runtime.clone(), bookie.clone()));
         node.health.watch(bookie);
     }
-    node.rpc_server = listener.map(|listener| {
-        let stop = node.stop.signal();
-        let serving = serve(runtime.clone(), listener, routes, ServerConfig::default(), stop);
-        runtime.tasks.spawn("rpc server", serving)
-    });
+    routes.complete();
     node.registration = node.bookie.as_ref().map(|bookie| {
         BookieRegistration::start(
             runtime,

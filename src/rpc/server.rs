@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -50,11 +50,15 @@ impl Default for ServerConfig {
     }
 }
 
-/// Which service answers which name.
+/// Which service answers which name. Cheap to clone; clones are the same routes.
 #[derive(Clone, Default)]
-pub struct Routes {
-    services:
-        Arc<BTreeMap<&'static str, BoxCloneSyncService<HttpRequest, HttpResponse, Infallible>>>,
+pub struct Routes(Arc<Mutex<Services>>);
+
+#[derive(Default)]
+struct Services {
+    by_name: BTreeMap<&'static str, BoxCloneSyncService<HttpRequest, HttpResponse, Infallible>>,
+    /// More may come.
+    growing: bool,
 }
 
 impl Routes {
@@ -63,8 +67,14 @@ impl Routes {
         Self::default()
     }
 
+    /// No services yet: until [`Routes::complete`] is called, whoever asks for one that is missing is told to
+    /// come back. So a node can serve what its other parts need before they can start.
+    pub fn growing() -> Self {
+        Self(Arc::new(Mutex::new(Services { growing: true, ..Services::default() })))
+    }
+
     /// Adds a generated service under its name.
-    pub fn with<S>(mut self, service: S) -> Self
+    pub fn with<S>(self, service: S) -> Self
     where
         S: Service<HttpRequest, Response = HttpResponse, Error = Infallible>
             + NamedService
@@ -74,9 +84,17 @@ impl Routes {
             + 'static,
         S::Future: Send + 'static,
     {
-        let services = Arc::make_mut(&mut self.services);
-        services.insert(S::NAME, BoxCloneSyncService::new(service));
+        self.services().by_name.insert(S::NAME, BoxCloneSyncService::new(service));
         self
+    }
+
+    /// Nothing more will be added: what is missing now is not served here.
+    pub fn complete(&self) {
+        self.services().growing = false;
+    }
+
+    fn services(&self) -> MutexGuard<'_, Services> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -87,14 +105,20 @@ impl hyper::service::Service<HttpRequest> for Routes {
 
     fn call(&self, request: HttpRequest) -> Self::Future {
         let name = request.uri().path().split('/').nth(1).unwrap_or_default();
-        match self.services.get(name).cloned() {
+        let (found, growing) = {
+            let services = self.services();
+            (services.by_name.get(name).cloned(), services.growing)
+        };
+        let status = match found {
             // Generated services are always ready.
-            Some(mut service) => service.call(request),
-            None => {
-                let status = tonic::Status::unimplemented("no such service");
-                Box::pin(std::future::ready(Ok(status.into_http())))
+            Some(mut service) => return service.call(request),
+            None if growing => {
+                reached!("rpc: a service was asked for before it had started");
+                tonic::Status::unavailable("the node is starting")
             }
-        }
+            None => tonic::Status::unimplemented("no such service"),
+        };
+        Box::pin(std::future::ready(Ok(status.into_http())))
     }
 }
 

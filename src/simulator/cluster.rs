@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::plan::{Plan, Topology};
 use crate::bookie::BookieConfig;
 use crate::ledger::repair::RepairConfig;
-use crate::node::{Node, NodeConfig, Roles};
+use crate::metadata::MemberLimits;
+use crate::node::{MetadataMember, Node, NodeConfig, Roles};
 use crate::runtime::sim::{SimNode, World};
 use crate::runtime::{Runtime, Shutdown};
 
@@ -57,19 +58,13 @@ fn locked(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
 impl Cluster {
     /// Creates the machines; nothing runs yet.
     pub fn create(world: &World, plan: &Plan) -> Self {
-        let shape = plan.shape;
-        let many = |count: usize, kind: &'static str, roles: Roles| {
-            (0..count).map(move |number| (format!("{kind}-{number}"), roles))
-        };
-        let alone = usize::from(plan.topology == Topology::Standalone);
-        let nodes = many(alone, "node", Roles::STANDALONE)
-            .chain(many(shape.metadata, "metadata", Roles::METADATA))
-            .chain(many(shape.bookies, "bookie", Roles::BOOKIE))
-            .chain(many(shape.brokers, "broker", Roles::BROKER))
-            .map(|(name, roles)| ClusterNode {
+        let nodes = layout(plan)
+            .into_iter()
+            .enumerate()
+            .map(|(index, (name, roles))| ClusterNode {
                 machine: world.create_node(&name, &name),
                 roles,
-                config: configure(&name, roles, plan),
+                config: configure(&name, index, roles, plan),
                 slot: Arc::default(),
                 down_until: Duration::ZERO,
             })
@@ -191,14 +186,58 @@ async fn stop_in_order(node: Arc<Node>) {
     }
 }
 
-fn configure(host: &str, roles: Roles, plan: &Plan) -> NodeConfig {
+/// Names and roles of all nodes; those with metadata come first.
+fn layout(plan: &Plan) -> Vec<(String, Roles)> {
+    let shape = plan.shape;
+    if plan.topology == Topology::Standalone {
+        return vec![("node-0".to_owned(), Roles::STANDALONE)];
+    }
+    if shape.shares_nodes {
+        let roles = |number| Roles {
+            metadata: number < shape.metadata,
+            bookie: true,
+            broker: number < shape.brokers,
+        };
+        return (0..shape.bookies)
+            .map(|number| (format!("node-{number}"), roles(number)))
+            .collect();
+    }
+    let many = |count: usize, kind: &'static str, roles: Roles| {
+        (0..count).map(move |number| (format!("{kind}-{number}"), roles))
+    };
+    many(shape.metadata, "metadata", Roles::METADATA)
+        .chain(many(shape.bookies, "bookie", Roles::BOOKIE))
+        .chain(many(shape.brokers, "broker", Roles::BROKER))
+        .collect()
+}
+
+/// Node-to-node addresses of the nodes with metadata.
+fn metadata_addresses(plan: &Plan) -> Vec<String> {
+    let nodes = layout(plan).into_iter().filter(|(_, roles)| roles.metadata);
+    nodes.map(|(host, _)| format!("{host}:{RPC_PORT}")).collect()
+}
+
+/// The place in the metadata group of the node with this index, if there is a group and it is in it.
+fn metadata_member(index: usize, roles: Roles, plan: &Plan) -> Option<MetadataMember> {
+    if plan.shape.metadata < 2 || !roles.metadata {
+        return None;
+    }
+    let founders = (1..).zip(metadata_addresses(plan)).collect();
+    let limits = MemberLimits {
+        log_bytes: plan.metadata_log_bytes,
+        log_kept: plan.metadata_log_kept,
+        snapshot_part: plan.metadata_snapshot_part,
+    };
+    Some(MetadataMember { limits, ..MetadataMember::new(index as u64 + 1, founders) })
+}
+
+fn configure(host: &str, index: usize, roles: Roles, plan: &Plan) -> NodeConfig {
     let data = PathBuf::from("/data");
     let alone = plan.topology == Topology::Standalone;
     let mut config = NodeConfig {
         rpc_listen: (!alone).then(|| format!("{host}:{RPC_PORT}")),
-        metadata_addresses: (0..plan.shape.metadata)
-            .map(|number| format!("metadata-{number}:{RPC_PORT}"))
-            .collect(),
+        metadata_addresses: metadata_addresses(plan),
+        metadata_member: metadata_member(index, roles, plan),
         pulsar_listen: format!("{host}:{PULSAR_PORT}"),
         http_listen: format!("{host}:{HTTP_PORT}"),
         message_bytes_max: MESSAGE_BYTES_MAX,

@@ -168,6 +168,12 @@ pub struct Plan {
     pub lost_bookie_grace: Duration,
     /// An open ledger of a lost bookie is fenced after this.
     pub open_tail_grace: Duration,
+    /// After this many bytes of a metadata log a snapshot is taken: small ones make snapshots frequent.
+    pub metadata_log_bytes: u64,
+    /// Entries kept behind such a snapshot: few make members that were away need the snapshot.
+    pub metadata_log_kept: u64,
+    /// Bytes of a piece of a metadata snapshot: small ones make it many pieces.
+    pub metadata_snapshot_part: usize,
     /// Producers send batches of this many messages at most (1: no batches).
     pub batch_messages: u32,
 }
@@ -224,6 +230,9 @@ impl Plan {
             topic_pending_max: draw.pick("pending", &[8, 1000, 1000]),
             lost_bookie_grace: Duration::from_secs(draw.pick("lost grace", &[1, 5, 20])),
             open_tail_grace: Duration::from_secs(draw.pick("tail grace", &[1, 10])),
+            metadata_log_bytes: draw.pick("metadata log", &[8 * 1024, 64 * 1024, 16 * 1024 * 1024]),
+            metadata_log_kept: draw.pick("metadata log kept", &[0, 20, 1000]),
+            metadata_snapshot_part: draw.pick("metadata part", &[1024, 1024 * 1024]),
             batch_messages: draw.pick("batch", &[1, 1, 5]),
         }
     }

@@ -7,12 +7,14 @@ use crate::ledger::Quorum;
 /// The shape of a cluster. All counts are 0 on a standalone node, which has every role itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Nodes with the role of metadata.
+    /// Nodes with the role of metadata: one keeps it alone, several are a group.
     pub metadata: usize,
     /// Nodes with the role of bookie; never fewer than the ensemble.
     pub bookies: usize,
     /// Nodes with the role of broker.
     pub brokers: usize,
+    /// Every node is a bookie, and the first ones have the other roles as well: how small clusters are run.
+    pub shares_nodes: bool,
     /// Replication of every ledger.
     pub quorum: Quorum,
 }
@@ -29,9 +31,12 @@ const QUORUMS: [Quorum; 5] = [
 
 impl Shape {
     /// One node with all roles.
-    const ALONE: Self = Self { metadata: 0, bookies: 0, brokers: 0, quorum: Quorum::SINGLE };
-    /// The plainest cluster.
-    const PLAIN: Self = Self { metadata: 1, bookies: 3, brokers: 1, quorum: QUORUMS[0] };
+    const ALONE: Self =
+        Self { metadata: 0, bookies: 0, brokers: 0, shares_nodes: false, quorum: Quorum::SINGLE };
+    /// The plainest cluster. Its metadata is not a group: what is hunted on it is not consensus, and its runs
+    /// are the quickest.
+    const PLAIN: Self =
+        Self { metadata: 1, bookies: 3, brokers: 1, shares_nodes: false, quorum: QUORUMS[0] };
 
     /// The shape a seed has on a topology.
     pub(super) fn draw(draw: &Draw, topology: Topology) -> Self {
@@ -43,7 +48,9 @@ impl Shape {
                 let least = quorum.ensemble.max(3) as u64;
                 let bookies = draw.between("bookies", least, 7.min(least + 2)) as usize;
                 let brokers = draw.between("brokers", 1, 3) as usize;
-                Self { bookies, brokers, quorum, ..Self::PLAIN }
+                let metadata = draw.pick("metadata", &[1, 3, 3, 5]);
+                let shares_nodes = metadata <= bookies && draw.chance("shares nodes", 30);
+                Self { metadata, bookies, brokers, shares_nodes, quorum }
             }
         }
     }

@@ -138,7 +138,7 @@ impl Log {
     }
 
     /// Every entry held, in order.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
         self.entries.iter()
     }
 

@@ -7,6 +7,31 @@ use crate::domain::MEBIBYTE;
 use crate::metadata::consensus::{MemberId, Membership, Settings, TimerSettings};
 use crate::rpc::ChannelConfig;
 
+/// Sizes of a member's log and of what it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberLimits {
+    /// After this many bytes of log a snapshot is written and the log begins anew.
+    pub log_bytes: u64,
+    /// Most entries kept behind a snapshot for members that are a little behind; a quarter of `log_bytes` at
+    /// most. Who needs older ones is sent the snapshot.
+    pub log_kept: u64,
+    /// Bytes of a piece of a snapshot.
+    pub snapshot_part: usize,
+}
+
+impl Default for MemberLimits {
+    fn default() -> Self {
+        Self { log_bytes: 16 * MEBIBYTE, log_kept: 1000, snapshot_part: MEBIBYTE as usize }
+    }
+}
+
+impl MemberLimits {
+    /// Bytes of entries kept behind a snapshot.
+    pub(super) fn log_kept_bytes(&self) -> u64 {
+        self.log_bytes / 4
+    }
+}
+
 /// Folder, member, times and sizes of a replicated store.
 #[derive(Clone, Debug)]
 pub struct ReplicatedConfig {
@@ -20,10 +45,8 @@ pub struct ReplicatedConfig {
     pub settings: Settings,
     /// Heartbeat and election time-outs.
     pub timers: TimerSettings,
-    /// After this many bytes of log a snapshot is written and the log begins anew.
-    pub log_bytes: u64,
-    /// Entries kept behind a snapshot, for members that are a little behind.
-    pub log_kept: u64,
+    /// Sizes of its log and of what it sends.
+    pub limits: MemberLimits,
     /// One step of logical time is at most this.
     pub tick: Duration,
     /// Messages and requests waiting for the driver; senders wait beyond it.
@@ -32,8 +55,6 @@ pub struct ReplicatedConfig {
     pub queue_bytes: usize,
     /// Messages waiting for one member; more are dropped, as if lost on the way.
     pub peer_queue: usize,
-    /// A piece of a snapshot.
-    pub snapshot_part: usize,
     /// Longest snapshot taken from another member.
     pub snapshot_bytes_max: usize,
     /// Without a leader for this long watches end, so that watchers look for a member that has one.
@@ -51,13 +72,11 @@ impl ReplicatedConfig {
             founders,
             settings: Settings::default(),
             timers: TimerSettings::default(),
-            log_bytes: 16 * MEBIBYTE,
-            log_kept: 1000,
+            limits: MemberLimits::default(),
             tick: Duration::from_millis(500),
             queue_length: 4096,
             queue_bytes: 16 * MEBIBYTE as usize,
             peer_queue: 256,
-            snapshot_part: MEBIBYTE as usize,
             snapshot_bytes_max: 1024 * MEBIBYTE as usize,
             watch_patience: Duration::from_secs(3),
             channel: ChannelConfig {

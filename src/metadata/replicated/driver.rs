@@ -167,7 +167,9 @@ impl Driver {
             }
             self.perform(effects).await?;
             self.publish();
-            if self.storage.log_bytes() > self.config.log_bytes.max(self.storage.snapshot_bytes()) {
+            if self.storage.log_bytes()
+                > self.config.limits.log_bytes.max(self.storage.snapshot_bytes())
+            {
                 self.take_snapshot().await?;
             }
         }

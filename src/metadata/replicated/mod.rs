@@ -16,7 +16,7 @@ mod waiters;
 #[cfg(test)]
 mod tests;
 
-pub use config::ReplicatedConfig;
+pub use config::{MemberLimits, ReplicatedConfig};
 pub use handle::ReplicatedMetadata;
 pub use service::MemberServer;
 pub use shared::MemberStatus;

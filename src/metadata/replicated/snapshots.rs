@@ -3,7 +3,7 @@
 use super::driver::Driver;
 use super::storage::decode_snapshot;
 use crate::metadata::consensus::{
-    Body, Entry, Event, HardState, MemberId, Message, SnapshotMark, SnapshotPart, Term,
+    Body, Entry, Event, HardState, Index, MemberId, Message, SnapshotMark, SnapshotPart, Term,
 };
 use crate::reached;
 
@@ -18,7 +18,7 @@ impl Driver {
         }
         reached!("metadata: a member took a snapshot");
         let store = self.shared.visible().store.clone();
-        let keep_from = (mark.index + 1).saturating_sub(self.config.log_kept);
+        let keep_from = self.keep_from(mark.index);
         let kept: Vec<Entry> = self
             .machine
             .log()
@@ -37,6 +37,19 @@ impl Driver {
         Ok(())
     }
 
+    /// The first entry kept behind a snapshot up to `mark`: so many at most, and so many bytes.
+    fn keep_from(&self, mark: Index) -> Index {
+        let limits = &self.config.limits;
+        let mut bytes = 0;
+        let covered = self.machine.log().entries().rev().filter(|entry| entry.index <= mark);
+        let kept = covered.take(usize::try_from(limits.log_kept).unwrap_or(usize::MAX));
+        let fits = |entry: &&Entry| {
+            bytes += entry.cost() as u64;
+            bytes <= limits.log_kept_bytes()
+        };
+        kept.take_while(fits).last().map_or(mark + 1, |entry| entry.index)
+    }
+
     /// Sends a piece of the newest snapshot, if it is still the one meant.
     pub(super) async fn send_snapshot(
         &mut self,
@@ -48,7 +61,7 @@ impl Driver {
         if mark != *self.storage.snapshot() || offset >= self.storage.snapshot_bytes() {
             return Ok(());
         }
-        let part = self.storage.snapshot_part(offset, self.config.snapshot_part).await;
+        let part = self.storage.snapshot_part(offset, self.config.limits.snapshot_part).await;
         let (data, last) = match part {
             Ok(part) => part,
             Err(error) => {
