@@ -67,6 +67,12 @@ impl Stage {
         }
     }
 
+    /// Starts again what is down, then lets exactly `duration` pass.
+    pub async fn start_and_pass(&mut self, duration: Duration) {
+        self.cluster.supervise();
+        self.world.sleep(duration).await;
+    }
+
     /// Waits until every node serves.
     pub async fn wait_until_served(&mut self) {
         let until = self.world.now() + Duration::from_secs(120);

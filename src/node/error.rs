@@ -24,6 +24,9 @@ pub enum NodeError {
     /// The bookie is not the one metadata knows.
     #[error("bookie: {0}")]
     Cookie(#[from] CookieError),
+    /// The disk failed a part that had started; it serves nobody until the process starts anew.
+    #[error("{0}")]
+    Failed(String),
     /// An address cannot be bound.
     #[error("cannot listen on {address}: {error}")]
     Listen {

@@ -6,6 +6,7 @@ pub mod bookie_registry;
 mod config;
 mod damage;
 mod error;
+mod failing;
 mod health;
 mod metrics;
 mod own_metadata;
@@ -26,6 +27,7 @@ use crate::metadata::{Metadata, ReplicatedMetadata};
 use crate::runtime::{DiskLock, Runtime, Shutdown, Task};
 
 use bookie_registry::BookieRegistration;
+use failing::Failing;
 use health::NodeHealth;
 use own_metadata::OwnMetadata;
 
@@ -107,25 +109,13 @@ impl Node {
     /// Completes with the reason when the node can serve no longer: its journal or its metadata is
     /// poisoned. It must be restarted then; it acknowledges nothing in the meantime.
     pub async fn failed(&self) -> String {
-        let bookie = async {
-            match &self.bookie {
-                Some(bookie) => bookie.poisoned().await,
-                None => std::future::pending().await,
-            }
-        };
-        let metadata = async {
-            match &self.own_metadata {
-                Some(metadata) => metadata.poisoned().await,
-                None => std::future::pending().await,
-            }
-        };
-        let reason = tokio::select! {
-            biased;
-            reason = bookie => format!("the journal failed: {reason}"),
-            reason = metadata => format!("metadata failed: {reason}"),
-        };
+        let reason = self.failing().reason().await;
         self.health.not_ready(&reason);
         reason
+    }
+
+    fn failing(&self) -> Failing {
+        Failing { metadata: self.own_metadata.clone(), bookie: self.bookie.clone() }
     }
 
     /// Stops in order: clients are told to look up again, then topics, bookie and metadata close.

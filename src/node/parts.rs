@@ -84,10 +84,14 @@ async fn start_roles(
     let advertised = config.rpc_advertised.clone().or_else(|| node.rpc_address.clone());
     let advertised = advertised.unwrap_or_else(|| "local".to_owned());
     if config.roles.bookie {
-        let bookie = start_bookie(runtime, config, &node.metadata, &advertised).await;
-        let bookie = node.bookie.insert(bookie?);
+        let directory = Arc::new(MetadataLedgers::new(Arc::clone(&node.metadata)));
+        let bookie = Bookie::start(runtime.clone(), config.bookie.clone(), directory).await?;
+        node.bookie = Some(bookie.clone());
+        let marker = config.data.join(BOOKIE_MARKER);
+        let known = check_cookie(runtime, &node.metadata, bookie.id(), &advertised, &marker);
+        node.failing().unless(known).await??;
         routes = routes.with(BookieService::server(runtime.clone(), bookie.clone()));
-        node.health.watch(bookie);
+        node.health.watch(&bookie);
     }
     routes.complete();
     node.registration = node.bookie.as_ref().map(|bookie| {
@@ -166,19 +170,6 @@ async fn start_metadata(
     Ok((Arc::new(remote), None))
 }
 
-async fn start_bookie(
-    runtime: &Runtime,
-    config: &NodeConfig,
-    metadata: &Metadata,
-    advertised: &str,
-) -> Result<Bookie, NodeError> {
-    let directory = Arc::new(MetadataLedgers::new(Arc::clone(metadata)));
-    let bookie = Bookie::start(runtime.clone(), config.bookie.clone(), directory).await?;
-    let marker = config.data.join(BOOKIE_MARKER);
-    check_cookie(runtime, metadata, bookie.id(), advertised, &marker).await?;
-    Ok(bookie)
-}
-
 /// The node's one client of ledgers, shared by repair and broker: two would draw the same random numbers.
 struct LedgerPart {
     bookies: Arc<RegisteredBookies>,
@@ -243,7 +234,9 @@ async fn start_broker(
     let (metadata, bookie) = (&node.metadata, node.bookie.as_ref());
     let LedgerPart { bookies, client: ledgers } = ledgers;
     // Before that no topic could be opened; clients would only be told to come back.
-    bookies.wait_for_writable(config.broker.quorum.ensemble as usize).await;
+    let failing = node.failing();
+    let writable = bookies.wait_for_writable(config.broker.quorum.ensemble as usize);
+    failing.unless(writable).await?;
     let broker =
         Broker::new(runtime.clone(), Arc::clone(metadata), ledgers.clone(), config.broker.clone());
     let pulsar_config = PulsarConfig {
@@ -287,7 +280,12 @@ async fn start_broker(
     };
     let addresses = BrokerAddresses { pulsar: reachable.pulsar, http: admin.web_url().to_owned() };
     let counters = pulsar.counters();
-    broker.join(addresses, Arc::new(move || counters.active())).await;
+    let joined = broker.join(addresses, Arc::new(move || counters.active()));
+    if let Err(failed) = failing.unless(joined).await {
+        pulsar.stop().await;
+        admin.stop();
+        return Err(failed);
+    }
     Ok(BrokerPart { broker, ledgers, pulsar, admin })
 }
 
