@@ -82,14 +82,15 @@ pub enum LedgerReadError {
         /// The last that may be read.
         last_confirmed: EntryId,
     },
-    /// No replica gave a good copy; the most informative answer of a bookie.
+    /// No replica gave a good copy. Absent or damaged only if every replica said one of them; if one was not
+    /// heard, what keeps it from being heard.
     #[error("no replica of {ledger}:{entry} answered well: {last}")]
     NoGoodReplica {
         /// The ledger.
         ledger: LedgerId,
         /// The entry.
         entry: EntryId,
-        /// The most informative answer.
+        /// The answer that weighs most.
         last: ReadError,
     },
     /// Metadata failed.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use super::replicas::informs;
+use super::replicas::weight;
 use crate::domain::{EntryId, ReadError};
 use crate::ledger::ensemble::every_write_set_covered;
 use crate::ledger::{BookiePool, LedgerConfig, LedgerReadError, LedgerRecord};
@@ -49,11 +49,11 @@ pub(in crate::ledger) async fn ask_last_add_confirmed(
                     break;
                 }
             }
-            Ok(Err(error)) if informs(&error) > informs(&worst) => worst = error,
+            Ok(Err(error)) if weight(&error) > weight(&worst) => worst = error,
             Ok(Err(_)) => {}
             Err(elapsed) => {
                 let error = ReadError::Unknown(elapsed.to_string());
-                if informs(&error) > informs(&worst) {
+                if weight(&error) > weight(&worst) {
                     worst = error;
                 }
             }

@@ -31,7 +31,7 @@ pub(super) struct Asker<'a> {
 type Answer = (usize, Result<Vec<Entry>, ReadError>);
 
 impl Asker<'_> {
-    /// The first good answer with the position that gave it, or the most informative error.
+    /// The first good answer with the position that gave it, or the error that weighs most.
     pub(super) async fn first_good(
         &self,
         request: ReadRequest,
@@ -58,7 +58,7 @@ impl Asker<'_> {
                 Some((position, Ok(entries))) => return Ok((position, entries)),
                 Some((_, Err(error))) => {
                     reached!("ledger reader: another replica asked after an error");
-                    if informs(&error) > informs(&worst) {
+                    if weight(&error) > weight(&worst) {
                         worst = error;
                     }
                 }
@@ -86,14 +86,15 @@ impl Asker<'_> {
     }
 }
 
-/// How much an error tells: a real error beats "not here".
-pub(super) fn informs(error: &ReadError) -> u8 {
+/// Which of two errors tells what became of an entry: one that may pass outranks one that stays, since an
+/// entry is lost only if every copy is known to be absent or damaged.
+pub(super) fn weight(error: &ReadError) -> u8 {
     match error {
         ReadError::Absent => 0,
-        ReadError::Unreachable(_) => 1,
-        ReadError::Overloaded => 2,
-        ReadError::Unknown(_) => 3,
-        ReadError::WrongCreator => 4,
-        ReadError::Corrupt(_) => 5,
+        ReadError::WrongCreator => 1,
+        ReadError::Corrupt(_) => 2,
+        ReadError::Unreachable(_) => 3,
+        ReadError::Overloaded => 4,
+        ReadError::Unknown(_) => 5,
     }
 }
