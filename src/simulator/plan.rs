@@ -73,7 +73,7 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// Every kind that is drawn. Lost disks are not yet: see docs/internals/simulator.md.
+    /// Every kind that is drawn.
     pub const ALL: &'static [Self] = &[
         Self::Crash,
         Self::PowerLoss,
@@ -89,6 +89,8 @@ impl FaultKind {
         Self::Clock,
         Self::IndexLoss,
         Self::MoveTopics,
+        Self::DiskWiped,
+        Self::BookieReplaced,
     ];
 
     /// The word in reports.

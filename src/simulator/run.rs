@@ -234,7 +234,11 @@ impl Run {
         while self.world.now() < until {
             self.cluster.supervise();
             nemesis.tick(&mut self.cluster);
-            self.world.sleep(TICK).await;
+            tokio::select! {
+                biased;
+                () = self.world.sprung() => {}
+                () = self.world.sleep(TICK) => {}
+            }
         }
         nemesis.heal_everything(&mut self.cluster);
     }

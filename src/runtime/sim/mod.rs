@@ -5,6 +5,7 @@
 //! which faults there are: `docs/internals/runtime.md`.
 
 mod agenda;
+mod ambush;
 mod clock;
 mod disk;
 mod index;
@@ -17,6 +18,7 @@ mod tasks;
 mod trace;
 mod world;
 
+pub use ambush::Occasion;
 pub use clock::ClockFace;
 pub use disk::Rotted;
 pub use node::SimNode;

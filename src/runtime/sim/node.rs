@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::ambush::Ambush;
 use super::clock::{ClockFace, ClockState, SimClock};
 use super::disk::{DiskState, SimDisk};
 use super::index::{IndexState, SimIndexes};
@@ -29,6 +30,7 @@ pub(super) struct NodeState {
     pub(super) clock: Mutex<ClockState>,
     pub(super) disk: Mutex<DiskState>,
     pub(super) indexes: Mutex<IndexState>,
+    pub(super) ambush: Mutex<Option<Ambush>>,
 }
 
 struct Life {
@@ -58,6 +60,7 @@ impl NodeState {
             clock: Mutex::new(clock),
             disk: Mutex::new(disk),
             indexes: Mutex::new(indexes),
+            ambush: Mutex::new(None),
         }
     }
 

@@ -79,6 +79,7 @@ pub(super) struct Shared {
     pub(super) nodes: Mutex<Vec<Arc<NodeState>>>,
     pub(super) network: Mutex<NetworkState>,
     failed: Notify,
+    pub(super) sprung: Notify,
 }
 
 impl Shared {
@@ -185,6 +186,7 @@ impl World {
                 nodes: Mutex::new(Vec::new()),
                 network: Mutex::new(NetworkState::default()),
                 failed: Notify::new(),
+                sprung: Notify::new(),
                 settings,
             });
             let world = World(Arc::clone(&shared));

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::ambush::Blow;
 use super::{Heal, Nemesis};
 use crate::runtime::sim::{ClockFace, LinkSettings, SimNode};
 use crate::simulator::cluster::Cluster;
@@ -22,12 +23,7 @@ impl Nemesis {
             return;
         };
         match kind {
-            FaultKind::Crash => {
-                if machine.crash() {
-                    let down = self.between(50, 6_000);
-                    cluster.keep_down(target, self.world.now() + down);
-                }
-            }
+            FaultKind::Crash => self.strike_some_time(target, Blow::Crash, cluster),
             FaultKind::PowerLoss => self.power_loss(target, cluster),
             FaultKind::Pause => {
                 if machine.pause() {
@@ -93,16 +89,11 @@ impl Nemesis {
 
     /// One node, or the whole site: what was synced must survive either.
     fn power_loss(&mut self, target: usize, cluster: &mut Cluster) {
-        let everywhere = self.below(4) == 0;
+        if self.below(4) != 0 {
+            return self.strike_some_time(target, Blow::PowerLoss, cluster);
+        }
         for index in 0..cluster.nodes.len() {
-            if index != target && !everywhere {
-                continue;
-            }
-            let machine = cluster.nodes[index].machine.clone();
-            if machine.power_loss() {
-                let down = self.between(50, 6_000);
-                cluster.keep_down(index, self.world.now() + down);
-            }
+            self.strike_now(index, Blow::PowerLoss, cluster);
         }
     }
 

@@ -4,13 +4,17 @@
 //! Bounds: nothing is done that the promises exclude. Bits rot, in entry logs, and disks are lost on one
 //! chosen bookie only (with one copy there is nothing to read instead, so never where an ack quorum is one).
 
+mod ambush;
 mod inject;
 mod move_topics;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::cluster::Cluster;
 use super::plan::{FaultKind, Plan};
+use ambush::Blow;
+
 use crate::runtime::sim::{ClockFace, SimNode, World};
 
 /// A fault that lasts, and when it ends.
@@ -38,6 +42,8 @@ pub struct Nemesis {
     next: Duration,
     drawn: u64,
     lasting: Vec<Lasting>,
+    /// By node, what strikes it at the occasion its machine waits for.
+    ambushes: BTreeMap<usize, Blow>,
     /// The one bookie whose bits may rot and whose disk may be lost.
     rot_victim: Option<usize>,
 }
@@ -53,6 +59,7 @@ impl Nemesis {
             next: world.now() + plan.fault_interval,
             drawn: 0,
             lasting: Vec::new(),
+            ambushes: BTreeMap::new(),
             rot_victim: plan.rot_victim(world),
         }
     }
@@ -66,6 +73,7 @@ impl Nemesis {
         for lasting in due {
             self.heal(lasting.heal);
         }
+        self.strike(cluster);
         if now < self.next || self.kinds.is_empty() {
             return;
         }
@@ -79,9 +87,11 @@ impl Nemesis {
     /// Ends every fault: all nodes may run, all links carry, all disks and clocks are sound.
     pub fn heal_everything(&mut self, cluster: &mut Cluster) {
         self.lasting.clear();
+        self.ambushes.clear();
         self.world.heal_all();
         let machines: Vec<SimNode> = self.world.nodes();
         for one in &machines {
+            one.leave_ambush();
             one.resume();
             one.release_disk();
             one.heal_disk();

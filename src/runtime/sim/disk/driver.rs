@@ -9,6 +9,7 @@ use super::DiskState;
 use super::file::SimFile;
 use super::names::Named;
 use crate::runtime::sim::agenda::{delay, step_back};
+use crate::runtime::sim::ambush::Occasion;
 use crate::runtime::sim::keyed::{keyed, with_tail};
 use crate::runtime::sim::lock;
 use crate::runtime::sim::node::NodeState;
@@ -82,6 +83,10 @@ impl SimDisk {
             return Ok(());
         }
         Err(DiskError::new(operation, path, DiskErrorKind::Failed, "this process is gone"))
+    }
+
+    pub(super) fn occasion(&self, occasion: Occasion) {
+        self.node.occasion(&self.shared, occasion);
     }
 
     pub(super) fn event(&self, operation: DiskOperation, what: u64, bytes: u64) {
@@ -240,6 +245,7 @@ impl DiskDriver for SimDisk {
             }
             Ok(disk.names.sequence())
         })?;
+        self.occasion(Occasion::SyncBegun);
         self.pass(DiskOperation::Sync, &path, Cost::Sync).await?;
         self.with(DiskOperation::Sync, &path, |disk| {
             let rate = disk.settings.sync_error_rate;
@@ -249,7 +255,9 @@ impl DiskDriver for SimDisk {
             disk.names.make_durable(&path, upto);
             disk.collect();
             Ok(())
-        })
+        })?;
+        self.occasion(Occasion::SyncDone);
+        Ok(())
     }
 
     async fn free_space(&self, path: &Path) -> DiskResult<u64> {

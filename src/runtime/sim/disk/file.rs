@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::driver::{Cost, SimDisk};
 use super::{Change, DiskState, SECTOR};
+use crate::runtime::sim::ambush::Occasion;
 use crate::runtime::sim::keyed::below;
 use crate::runtime::sim::lock;
 use crate::runtime::sim::tape::DecisionKind;
@@ -75,6 +76,7 @@ impl SimFile {
     async fn make_durable(&self) -> DiskResult<()> {
         self.disk.check(DiskOperation::Sync, &self.path)?;
         let upto = lock(&self.disk.node.disk).next_change;
+        self.disk.occasion(Occasion::SyncBegun);
         self.disk.pass(DiskOperation::Sync, &self.path, Cost::Sync).await?;
         self.disk.event(DiskOperation::Sync, self.inode, upto);
         let mut disk = lock(&self.disk.node.disk);
@@ -83,6 +85,10 @@ impl SimFile {
         match failed {
             Ok(()) => disk.make_durable(self.inode, upto),
             Err(_) => disk.fail_sync(&self.disk.shared, self.inode, upto),
+        }
+        drop(disk);
+        if failed.is_ok() {
+            self.disk.occasion(Occasion::SyncDone);
         }
         failed
     }
