@@ -1,8 +1,8 @@
 //! A client of a cluster: knows its brokers' addresses, looks topics up, shares one connection a broker.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::connection::{Connection, refused};
@@ -28,9 +28,13 @@ struct Inner {
     addresses: Vec<String>,
     /// The address that answered last.
     preferred: AtomicUsize,
-    connections: tokio::sync::Mutex<BTreeMap<String, Arc<Connection>>>,
+    /// By address. An entry is locked over its connect, so that one connection is made and no other waits.
+    connections: Mutex<BTreeMap<String, Arc<Door>>>,
     next_id: AtomicU64,
 }
+
+/// The way to one broker: its connection, once there is one.
+type Door = tokio::sync::Mutex<Option<Arc<Connection>>>;
 
 /// A client. Cheap to clone; its connections live until [`PulsarClient::close`].
 #[derive(Clone)]
@@ -50,7 +54,7 @@ impl PulsarClient {
             random: runtime.random.fork("pulsar-client"),
             addresses,
             preferred: AtomicUsize::new(0),
-            connections: tokio::sync::Mutex::new(BTreeMap::new()),
+            connections: Mutex::new(BTreeMap::new()),
             next_id: AtomicU64::new(0),
         }));
         client.service_connection().await?;
@@ -59,9 +63,12 @@ impl PulsarClient {
 
     /// Closes every connection. Producers and consumers find themselves disconnected.
     pub async fn close(&self) {
-        let connections = std::mem::take(&mut *self.0.connections.lock().await);
-        for connection in connections.values() {
-            connection.close();
+        let doors = std::mem::take(&mut *self.doors());
+        for door in doors.values() {
+            // A connect under way ends by its deadline.
+            if let Some(connection) = door.lock().await.take() {
+                connection.close();
+            }
         }
     }
 
@@ -257,16 +264,20 @@ impl PulsarClient {
     }
 
     async fn connection(&self, address: &str) -> Result<Arc<Connection>, ClientError> {
-        // Held over the connect, so that only one is made; the connect has a deadline.
-        let mut connections = self.0.connections.lock().await;
-        if let Some(connection) = connections.get(address)
+        let door = Arc::clone(self.doors().entry(address.to_owned()).or_default());
+        let mut door = door.lock().await;
+        if let Some(connection) = door.as_ref()
             && !connection.is_closed()
         {
             return Ok(Arc::clone(connection));
         }
         let connection = Connection::open(&self.0.runtime, address, &self.0.options).await?;
-        connections.insert(address.to_owned(), Arc::clone(&connection));
+        *door = Some(Arc::clone(&connection));
         Ok(connection)
+    }
+
+    fn doors(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Door>>> {
+        self.0.connections.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
