@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::domain::Rack;
+
 /// A bookie's folders and limits.
 #[derive(Clone, Debug)]
 pub struct BookieConfig {
@@ -10,6 +12,8 @@ pub struct BookieConfig {
     pub journal_directory: PathBuf,
     /// Folder of entry logs and index.
     pub ledger_directory: PathBuf,
+    /// What this bookie fails together with: copies are spread over racks.
+    pub rack: Rack,
     /// Length of one journal file, pre-written with zeros and recycled.
     pub journal_file_bytes: u64,
     /// A journal group is closed at this many bytes.
@@ -36,6 +40,7 @@ impl BookieConfig {
         Self {
             journal_directory: data.join("journal"),
             ledger_directory: data.join("ledgers"),
+            rack: Rack::default(),
             journal_file_bytes: 32 * 1024 * 1024,
             journal_group_bytes: 256 * 1024,
             journal_queue_bytes: 64 * 1024 * 1024,

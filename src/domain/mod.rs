@@ -5,6 +5,7 @@ mod bookie_messages;
 mod entry;
 mod ledger_id;
 mod position;
+mod rack;
 mod size;
 mod time;
 mod topic_name;
@@ -16,6 +17,7 @@ pub use bookie_messages::{
 pub use entry::{Entry, EntryDamage};
 pub use ledger_id::{EntryId, LedgerId};
 pub use position::Position;
+pub use rack::{Rack, RackError};
 pub use size::{KIBIBYTE, MEBIBYTE};
 pub use time::{Instant, WallTime};
 pub use topic_name::{Domain, NamespaceName, TopicName, TopicNameError};

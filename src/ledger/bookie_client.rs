@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::domain::{
-    AddBatch, AddSink, BookieId, CreatorToken, Entry, EntryId, LastAddConfirmed, LedgerId,
+    AddBatch, AddSink, BookieId, CreatorToken, Entry, EntryId, LastAddConfirmed, LedgerId, Rack,
     ReadError, ReadRequest,
 };
 
@@ -42,4 +42,8 @@ pub trait BookiePool: Send + Sync {
     fn bookie(&self, id: BookieId) -> Arc<dyn BookieClient>;
     /// Bookies that take new ledgers now, in id order.
     fn writable(&self) -> Vec<BookieId>;
+    /// What a bookie fails together with; the unnamed rack if nobody said.
+    fn rack(&self, _id: BookieId) -> Rack {
+        Rack::default()
+    }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::create::create_record;
+use super::ensemble::Spread;
 use super::records::Records;
 use super::recovery::{Recoverer, recover};
 use super::{
@@ -67,7 +68,8 @@ impl LedgerClient {
         events: Arc<dyn WriterEvents>,
     ) -> Result<LedgerWriter, CreateError> {
         let Inner { runtime, records, bookies, config, random } = &*self.inner;
-        let record = create_record(records, bookies.as_ref(), random, quorum, purpose).await?;
+        let spread = Spread { quorum, racks_min: config.racks_min };
+        let record = create_record(records, bookies.as_ref(), random, spread, purpose).await?;
         Ok(writer::start(runtime, records, bookies, config, &record, events))
     }
 

@@ -19,6 +19,9 @@ pub struct LedgerConfig {
     pub explicit_last_add_confirmed_interval: Duration,
     /// Entries read at once by recovery.
     pub recovery_read_batch: u32,
+    /// Distinct racks every write set must touch, at most the write quorum. With 1 ledgers are spread over
+    /// racks as far as it goes; with more none is created, and no bookie replaced, where it does not.
+    pub racks_min: u32,
 }
 
 impl Default for LedgerConfig {
@@ -31,6 +34,7 @@ impl Default for LedgerConfig {
             pending_bytes_max: 128 * 1024 * 1024,
             explicit_last_add_confirmed_interval: Duration::from_millis(500),
             recovery_read_batch: 64,
+            racks_min: 1,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Creating a ledger: an id nobody had, bookies that take writes, one put that must find nothing there.
 
-use super::ensemble::{ENSEMBLE_MAX, choose_ensemble};
+use super::ensemble::{ENSEMBLE_MAX, Spread, choose_ensemble};
 use super::records::Records;
-use super::{BookiePool, CreateError, Fragment, LedgerRecord, LedgerState, Quorum};
+use super::{BookiePool, CreateError, Fragment, LedgerRecord, LedgerState};
 use crate::domain::{CreatorToken, EntryId};
 use crate::metadata::MetadataError;
 use crate::reached;
@@ -16,18 +16,19 @@ pub(super) async fn create_record(
     records: &Records,
     bookies: &dyn BookiePool,
     random: &Random,
-    quorum: Quorum,
+    spread: Spread,
     purpose: &str,
 ) -> Result<LedgerRecord, CreateError> {
+    let Spread { quorum, racks_min } = spread;
     if quorum.ensemble > ENSEMBLE_MAX {
         let reason = format!("ensemble of {} is over {ENSEMBLE_MAX}", quorum.ensemble);
         return Err(MetadataError::Refused(reason).into());
     }
-    let writable = bookies.writable();
-    let Some(ensemble) = choose_ensemble(&writable, quorum.ensemble as usize, random) else {
-        return Err(CreateError::NotEnoughBookies {
-            needed: quorum.ensemble,
-            available: u32::try_from(writable.len()).unwrap_or(u32::MAX),
+    let Some(ensemble) = choose_ensemble(bookies, spread, random) else {
+        let available = u32::try_from(bookies.writable().len()).unwrap_or(u32::MAX);
+        return Err(match available >= quorum.ensemble {
+            true => CreateError::NotEnoughRacks { needed: racks_min },
+            false => CreateError::NotEnoughBookies { needed: quorum.ensemble, available },
         });
     };
     let record = LedgerRecord {

@@ -14,6 +14,12 @@ pub enum CreateError {
         /// Bookies that take writes.
         available: u32,
     },
+    /// The bookies that take writes are in too few racks.
+    #[error("no choice of the bookies that take writes puts every entry in {needed} racks")]
+    NotEnoughRacks {
+        /// Racks demanded for every write set.
+        needed: u32,
+    },
     /// Metadata failed; a record may be left behind, without data.
     #[error(transparent)]
     Metadata(#[from] MetadataError),

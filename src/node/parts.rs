@@ -101,7 +101,7 @@ async fn start_roles(
             bookie.id(),
             advertised.clone(),
             Arc::new(LocalBookie::new(bookie.clone())),
-            RegistrationConfig::default(),
+            RegistrationConfig { rack: config.bookie.rack.clone(), ..Default::default() },
             node.stop.signal(),
         )
     });

@@ -7,5 +7,5 @@ mod striping;
 
 pub use coverage::every_write_set_covered;
 pub(super) use member::Member;
-pub use placement::{choose_ensemble, choose_replacements};
+pub use placement::{Placement, Spread, choose_ensemble, choose_replacements};
 pub use striping::{ENSEMBLE_MAX, Striping};

@@ -12,7 +12,7 @@ use super::record::{Claim, claim, close};
 use crate::domain::{
     AddAnswer, AddBatch, AddSink, BookieId, Entry, EntryId, LastAddConfirmed, LedgerId, ReadError,
 };
-use crate::ledger::ensemble::choose_replacements;
+use crate::ledger::ensemble::{Spread, choose_replacements};
 use crate::ledger::records::Records;
 use crate::ledger::{BookiePool, ClosedLedger, LedgerConfig, LedgerRecord, RecoveryError};
 use crate::metadata::MetadataError;
@@ -192,10 +192,11 @@ impl Attempt<'_> {
             }
             RecoveryEffect::Add { bookie, entries } => self.add(bookie, entries),
             RecoveryEffect::FindReplacements(failed) => {
-                let writable = self.recoverer.bookies.writable();
+                let Recoverer { bookies, config, random, .. } = self.recoverer;
                 let ensemble = self.machine.ensemble();
-                let random = &self.recoverer.random;
-                let found = choose_replacements(&writable, &ensemble, &failed, random);
+                let spread = Spread { quorum: self.record.quorum, racks_min: config.racks_min };
+                let found =
+                    choose_replacements(bookies.as_ref(), spread, &ensemble, &failed, random);
                 self.machine.replace(&found);
             }
             RecoveryEffect::Close(_) | RecoveryEffect::Fail(_) => {}

@@ -15,10 +15,10 @@ use super::{
     RepairMarker, RepairStats, RepairTask, Standing,
 };
 use crate::domain::{BookieId, EntryId, Instant, LedgerId};
-use crate::ledger::ensemble::choose_replacements;
+use crate::ledger::ensemble::{Placement, Spread};
 use crate::ledger::reader::ask_last_add_confirmed;
 use crate::ledger::records::{Records, Swap, VersionedRecord};
-use crate::ledger::{BookiePool, LedgerClient, LedgerConfig, LedgerRecord, LedgerState};
+use crate::ledger::{BookiePool, LedgerClient, LedgerConfig, LedgerRecord, LedgerState, Quorum};
 use crate::metadata::{Metadata, MetadataError};
 use crate::runtime::{Random, Runtime};
 use crate::{mutant, reached};
@@ -210,7 +210,7 @@ impl Attempt<'_> {
         let kept = self.pending.take().filter(|(pending, _)| *pending == place);
         let (target, probes) = match kept {
             Some((_, target)) if !ensemble.contains(&target) => (target, true),
-            _ => match self.choose_target(ensemble, task.position) {
+            _ => match self.choose_target(found.record.quorum, ensemble, task.position) {
                 Some(target) => (target, false),
                 None => {
                     reached!("repair: no spare bookie for a copy");
@@ -250,10 +250,19 @@ impl Attempt<'_> {
             && takers.iter().any(|bookie| !ensemble.contains(bookie))
     }
 
-    fn choose_target(&self, ensemble: &[BookieId], position: usize) -> Option<BookieId> {
-        let writable = self.takers();
-        let random = &self.environment.random;
-        let chosen = choose_replacements(&writable, ensemble, &[position], random);
+    fn choose_target(
+        &self,
+        quorum: Quorum,
+        ensemble: &[BookieId],
+        position: usize,
+    ) -> Option<BookieId> {
+        let Environment { bookies, ledger_config, random, .. } = self.environment;
+        let placement = Placement {
+            writable: &self.takers(),
+            rack_of: &|bookie| bookies.rack(bookie),
+            spread: Spread { quorum, racks_min: ledger_config.racks_min },
+        };
+        let chosen = placement.replacements(ensemble, &[position], random);
         chosen.first().map(|(_, bookie)| *bookie)
     }
 

@@ -14,7 +14,7 @@ use super::change::change_ensemble;
 use super::handle::LedgerWriter;
 use super::machine::{ChangeOutcome, WriterEffect, WriterMachine, WriterSettings};
 use crate::domain::{AddAnswer, AddBatch, AddSink, BookieId, EntryId, Instant, LedgerId};
-use crate::ledger::ensemble::choose_replacements;
+use crate::ledger::ensemble::{Spread, choose_replacements};
 use crate::ledger::records::Records;
 use crate::ledger::{BookiePool, LedgerConfig, LedgerRecord, WriterEnd, WriterEvents};
 use crate::runtime::{Mailbox, MailboxSender, Random, Runtime, mailbox};
@@ -69,6 +69,7 @@ pub(in crate::ledger) fn start(
         random: runtime.random.fork_numbered("ledger-writer", record.ledger.0),
         records: records.clone(),
         bookies: Arc::clone(bookies),
+        spread: Spread { quorum: record.quorum, racks_min: config.racks_min },
         tell_timeout: config.read_timeout,
         admission: Arc::clone(&admission),
         sink: Arc::new(AnswerSink(inputs.clone())),
@@ -96,6 +97,7 @@ struct Driver {
     random: Random,
     records: Records,
     bookies: Arc<dyn BookiePool>,
+    spread: Spread,
     tell_timeout: Duration,
     admission: Arc<Admission>,
     sink: Arc<AnswerSink>,
@@ -194,8 +196,8 @@ impl Driver {
             WriterEffect::TellLastAddConfirmed(value) => self.tell(value),
             WriterEffect::FindReplacements(failed) => {
                 let ensemble = self.machine.ensemble();
-                let writable = self.bookies.writable();
-                let found = choose_replacements(&writable, &ensemble, &failed, &self.random);
+                let (bookies, random) = (self.bookies.as_ref(), &self.random);
+                let found = choose_replacements(bookies, self.spread, &ensemble, &failed, random);
                 self.machine.replace(&found, now);
             }
             WriterEffect::ChangeEnsemble { start, replacements } => {

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::registration::{BOOKIES_PREFIX, BookieRecord};
 use crate::domain::{
     AddAnswer, AddBatch, AddError, AddSink, BookieId, CreatorToken, Entry, EntryId,
-    LastAddConfirmed, LedgerId, ReadError, ReadRequest,
+    LastAddConfirmed, LedgerId, Rack, ReadError, ReadRequest,
 };
 use crate::ledger::repair::{BookieStandings, Standing};
 use crate::ledger::{BookieClient, BookiePool, RemoteBookie, RemoteBookieConfig};
@@ -170,6 +170,10 @@ impl BookiePool for RegisteredBookies {
     fn writable(&self) -> Vec<BookieId> {
         let known = self.lock();
         known.iter().filter(|(_, known)| known.record.writable).map(|(id, _)| *id).collect()
+    }
+
+    fn rack(&self, id: BookieId) -> Rack {
+        self.lock().get(&id).map(|known| known.record.rack.clone()).unwrap_or_default()
     }
 }
 

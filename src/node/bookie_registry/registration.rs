@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::BookieId;
+use crate::domain::{BookieId, Rack};
 use crate::ledger::repair::{DrainState, Drains};
 use crate::metadata::{Expect, Metadata, MetadataError, SessionId};
 use crate::reached;
@@ -27,6 +27,9 @@ pub struct BookieRecord {
     /// It was asked to leave, and knows.
     #[serde(default)]
     pub draining: bool,
+    /// What it fails together with; empty if nobody said.
+    #[serde(default)]
+    pub rack: Rack,
 }
 
 /// Port to the bookie that is registered.
@@ -37,17 +40,19 @@ pub trait RegisteredBookie: Send + Sync {
     fn set_draining(&self, draining: bool);
 }
 
-/// Times of a registration.
+/// Times of a registration, and what it says of the bookie's place.
 #[derive(Clone, Debug)]
 pub struct RegistrationConfig {
     /// The registration vanishes this long after the bookie was last heard of. It is kept alive, and
     /// compared with the bookie's state, three times in this.
     pub time_to_live: Duration,
+    /// What the bookie fails together with.
+    pub rack: Rack,
 }
 
 impl Default for RegistrationConfig {
     fn default() -> Self {
-        Self { time_to_live: Duration::from_secs(10) }
+        Self { time_to_live: Duration::from_secs(10), rack: Rack::default() }
     }
 }
 
@@ -184,6 +189,7 @@ impl Registrar {
             address: self.address.clone(),
             writable: self.registered_bookie.takes_writes() && drain.is_none(),
             draining: drain.is_some(),
+            rack: self.config.rack.clone(),
         };
         if self.published.as_ref() == Some(&record) {
             return Ok(true);

@@ -94,7 +94,7 @@ async fn the_pool_follows_registrations() {
         BookieId(0xab),
         "127.0.0.1:1".to_owned(),
         Arc::new(Asked(asked, AtomicBool::new(false))),
-        RegistrationConfig { time_to_live: Duration::from_millis(150) },
+        RegistrationConfig { time_to_live: Duration::from_millis(150), ..Default::default() },
         leave.signal(),
     );
     registration.registered().await;
