@@ -22,6 +22,8 @@ pub struct Stage {
     pub cluster: Cluster,
     client: SimNode,
     plan: Arc<Plan>,
+    /// What clients of metadata were told, and what its members did.
+    pub history: SharedHistory,
     next: u64,
 }
 
@@ -45,9 +47,10 @@ where
         change(&mut plan);
         let plan = Arc::new(plan);
         World::run(1, WorldSettings::default(), move |world| async move {
-            let cluster = Cluster::create(&world, &plan);
+            let history = SharedHistory::default();
+            let cluster = Cluster::create(&world, &plan, &history);
             let client = world.create_node("client-0", "client-0");
-            let mut stage = Stage { world, cluster, client, plan, next: 0 };
+            let mut stage = Stage { world, cluster, client, plan, history, next: 0 };
             stage.wait_until_served().await;
             play(stage).await;
         });
@@ -87,7 +90,8 @@ impl Stage {
         WorkloadContext {
             runtime: self.client.runtime(),
             broker: self.cluster.broker_address(),
-            history: SharedHistory::default(),
+            metadata_addresses: self.cluster.metadata_addresses(),
+            history: self.history.clone(),
             plan: Arc::clone(&self.plan),
             world: self.world.clone(),
             stop: Shutdown::new().signal(),

@@ -8,6 +8,8 @@ pub mod cluster;
 mod draw;
 /// What clients did and were told.
 pub mod history;
+/// What metadata's clients were told, and what its members did.
+pub mod metadata_history;
 /// Every planted bug.
 pub mod mutant_list;
 /// Injects faults.
