@@ -9,7 +9,7 @@ use seawall::domain::Position;
 use seawall::runtime::sim::{SimNode, World, WorldSettings};
 use seawall::runtime::{Runtime, Shutdown};
 use seawall::simulator::cluster::Cluster;
-use seawall::simulator::history::{MessageNumber, SharedHistory, encode_body};
+use seawall::simulator::history::{HistoryClock, MessageNumber, SharedHistory, encode_body};
 use seawall::simulator::plan::{Plan, Topology};
 use seawall::simulator::workloads::{Told, WorkloadClient, WorkloadContext};
 
@@ -89,7 +89,10 @@ impl Stage {
             broker: self.cluster.broker_address(),
             history: SharedHistory::default(),
             plan: Arc::clone(&self.plan),
-            world: self.world.clone(),
+            clock: {
+                let world = self.world.clone();
+                HistoryClock::new(move || world.now())
+            },
             stop: Shutdown::new().signal(),
         }
     }
