@@ -13,7 +13,7 @@ const TOPICS: &str = "/admin/v2/persistent/public/default";
 
 /// Sends bytes, then reads until the node closes the connection.
 async fn exchange(place: &Place, sent: &[u8]) -> Vec<u8> {
-    let address = place.node.http_address().unwrap();
+    let address = place.node.http_address();
     let talking = async {
         let mut stream = place.runtime.network.connect(address).await.unwrap();
         let mut received = Vec::new();
@@ -174,7 +174,7 @@ fn thousands_of_hostile_connections_leave_nothing_behind() {
                     begun
                 }
             };
-            let address = place.node.http_address().unwrap();
+            let address = place.node.http_address();
             let mut stream = place.runtime.network.connect(address).await.unwrap();
             let _ = stream.write_all(&bytes).await;
             if round % 4 == 0 {

@@ -29,16 +29,16 @@ fn a_start_that_fails_half_way_stops_what_had_started() {
         let runtime = real::runtime();
         let folder = new_folder(&runtime).await;
         let taken = runtime.network.listen("127.0.0.1:0").await.expect("a port");
-        // Two of the three ports can be had, the last one cannot.
+        // Of the two ports the first that is bound can be had, the last one cannot.
         let free = runtime.network.listen("127.0.0.1:0").await.expect("a port");
-        let pulsar = free.local_address();
+        let http = free.local_address();
         drop(free);
-        let refused = config(&folder, &pulsar, &taken.local_address());
+        let refused = config(&folder, &taken.local_address(), &http);
         let failed = Box::pin(Node::start(runtime.clone(), refused)).await;
-        assert!(matches!(failed, Err(NodeError::Listen { .. })), "the HTTP port is taken");
+        assert!(matches!(failed, Err(NodeError::Listen { .. })), "the Pulsar port is taken");
         drop(taken);
-        // The same folder and the same Pulsar port: neither is held any more.
-        let node = Box::pin(Node::start(runtime.clone(), config(&folder, &pulsar, "127.0.0.1:0")));
+        // The same folder and the same HTTP port: neither is held any more.
+        let node = Box::pin(Node::start(runtime.clone(), config(&folder, "127.0.0.1:0", &http)));
         node.await.expect("started").stop().await;
 
         let node = Node::start(runtime.clone(), config(&folder, "0.0.0.0:0", "0.0.0.0:0"));

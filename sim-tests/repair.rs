@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use seawall::bookie::Bookie;
 use seawall::domain::BookieId;
 use seawall::ledger::Quorum;
 use seawall::ledger::repair::{DrainState, Drains, names_bookie};
 use seawall::metadata::Metadata;
-use seawall::simulator::checkers::full_replication;
+use seawall::simulator::checkers::{Holder, full_replication, holder};
 use seawall::simulator::plan::{Plan, Topology};
 use seawall::simulator::shape::Shape;
 
@@ -27,9 +26,9 @@ fn metadata(stage: &Stage) -> Metadata {
     node.serving().expect("metadata serves").metadata()
 }
 
-fn bookies(stage: &Stage) -> Vec<Bookie> {
+fn bookies(stage: &Stage) -> Vec<Holder> {
     let serving = stage.cluster.nodes.iter().filter_map(|node| node.serving());
-    serving.filter_map(|node| node.bookie().cloned()).collect()
+    serving.filter_map(|node| node.bookie().map(holder)).collect()
 }
 
 fn id_of(stage: &Stage, name: &str) -> BookieId {

@@ -9,7 +9,7 @@ use seawall::domain::Position;
 use seawall::runtime::sim::{SimNode, World, WorldSettings};
 use seawall::runtime::{Runtime, Shutdown};
 use seawall::simulator::cluster::Cluster;
-use seawall::simulator::history::{MessageNumber, SharedHistory, encode_body};
+use seawall::simulator::history::{HistoryClock, MessageNumber, SharedHistory, encode_body};
 use seawall::simulator::plan::{Plan, Topology};
 use seawall::simulator::workloads::{Told, WorkloadClient, WorkloadContext};
 
@@ -93,7 +93,10 @@ impl Stage {
             metadata_addresses: self.cluster.metadata_addresses(),
             history: self.history.clone(),
             plan: Arc::clone(&self.plan),
-            world: self.world.clone(),
+            clock: {
+                let world = self.world.clone();
+                HistoryClock::new(move || world.now())
+            },
             stop: Shutdown::new().signal(),
         }
     }

@@ -1,14 +1,19 @@
 //! The words a person types. Arguments, environment, standard output and exit codes are touched here and
 //! nowhere else. Exit codes: 0 good, 1 the thing asked for failed, 2 usage or configuration.
 
+mod admin;
 mod bench;
+mod chaos;
 mod client_options;
+mod cluster;
 mod configuration;
 mod consume;
 mod inspect;
+mod local_cluster;
 mod output;
 mod produce;
 mod running_node;
+mod server;
 mod settings;
 mod simulate;
 mod standalone;
@@ -72,6 +77,12 @@ enum LogFormatName {
 enum Command {
     /// Run a whole node in one process: metadata, storage and broker.
     Standalone(standalone::StandaloneCommand),
+    /// Run a node of a cluster with the roles it is given.
+    Server(server::ServerCommand),
+    /// Run a cluster of processes on this machine.
+    Cluster(cluster::ClusterCommand),
+    /// Look at a cluster and change it.
+    Admin(admin::AdminCommand),
     /// Publish messages.
     Produce(produce::ProduceCommand),
     /// Receive, print and acknowledge messages.
@@ -83,6 +94,8 @@ enum Command {
     BenchFloorServer(bench::FloorServerCommand),
     /// Look into data files without changing them.
     Inspect(inspect::InspectCommand),
+    /// Hurt a real cluster on this machine and check what it promised.
+    Chaos(chaos::ChaosCommand),
     /// The simulator: try to break it, from a seed.
     Sim(simulate::SimulateCommand),
     /// Check or show the configuration.
@@ -110,12 +123,16 @@ pub fn run() -> u8 {
         return USAGE;
     }
     match arguments.command {
-        Command::Standalone(command) => standalone::standalone(command),
+        Command::Standalone(command) => standalone::standalone(&command),
+        Command::Server(command) => server::server(&command),
+        Command::Cluster(command) => cluster::cluster(&command),
+        Command::Admin(command) => admin::admin(&command),
         Command::Produce(command) => produce::produce(&command),
         Command::Consume(command) => consume::consume(&command),
         Command::Bench(command) => bench::bench(&command),
         Command::BenchFloorServer(command) => bench::serve_floor(&command),
         Command::Inspect(command) => inspect::inspect(&command),
+        Command::Chaos(command) => chaos::chaos(&command),
         Command::Sim(command) => simulate::simulate(command),
         Command::Config(command) => configuration::configuration(&command),
     }
@@ -136,6 +153,18 @@ mod tests {
     fn usual_command_lines_are_understood() {
         for line in [
             "seawall standalone --data /x --pulsar-port 0 --http-port 0 --listen 127.0.0.1",
+            "seawall server --config seawall.toml",
+            "seawall server --roles metadata,bookie --metadata a:1,b:2 --rpc-advertised c:3 --rpc-port 0",
+            "seawall cluster local --nodes 3 --data /x",
+            "seawall chaos --nodes 3 --for 10m --seed 7 --dir /x --faults kill,disk-loss -o json",
+            "seawall admin bookies list -o json",
+            "seawall admin --admin-url http://b:8080 bookies drain 0123456789abcdef --force",
+            "seawall admin topics list public/default",
+            "seawall admin topics unload t",
+            "seawall admin brokers list",
+            "seawall admin metadata members",
+            "seawall admin metadata add 4 d:7000 --learner",
+            "seawall config show seawall.toml -o json",
             "seawall bench --scenario W1,C4 --rounds 1 -o json",
             "seawall --log debug config check seawall.toml",
             "seawall config show",
@@ -150,6 +179,9 @@ mod tests {
         for line in [
             "seawall",
             "seawall standalone --pulsar-port 70000",
+            "seawall server --roles king",
+            "seawall cluster local --nodes 0",
+            "seawall chaos --nodes 1",
             "seawall bench -o xml",
             "seawall produce t -p no-equals-sign",
             "seawall consume t",

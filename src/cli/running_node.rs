@@ -1,49 +1,77 @@
-//! The seam between the command line and `node`: settings in, addresses out.
+//! A node in this process, from the command line: settings in, addresses out, and its life until it is told to
+//! stop.
 
+use std::time::Duration;
+
+use super::output::{complain, say};
 use super::settings::Settings;
-use crate::node::{Node, NodeConfig};
-use crate::runtime::Runtime;
+use super::{FAILED, GOOD};
+use crate::node::Node;
+use crate::runtime::real::{self, ProcessSignals};
 
-/// A node as the command line sees it.
-pub(super) struct RunningNode {
-    /// `host:port` of the Pulsar port, with the real port.
-    pub(super) pulsar_address: String,
-    /// `host:port` of the HTTP port, with the real port.
-    pub(super) http_address: String,
-    node: Node,
+/// A node told to stop hands over what it can in this time: without metadata, or when all nodes stop at once,
+/// there may be nobody to hand over to.
+const STOP_LIMIT: Duration = Duration::from_secs(15);
+
+/// Runs a node until told to stop; the answer is the exit code.
+pub(super) fn run_node(settings: Settings) -> u8 {
+    match real::run(|| serve(settings)) {
+        Ok(code) => code,
+        Err(error) => {
+            complain(&error);
+            FAILED
+        }
+    }
 }
 
-impl RunningNode {
-    /// Starts a standalone node; the reason if it cannot.
-    pub(super) async fn start(runtime: Runtime, settings: &Settings) -> Result<Self, String> {
-        let address = |host: &str, port: u16| format!("{host}:{port}");
-        let advertised = settings.pulsar.advertised.clone();
-        let config = NodeConfig {
-            pulsar_listen: address(&settings.pulsar.host, settings.pulsar.port),
-            pulsar_advertised: (!advertised.is_empty()).then_some(advertised),
-            message_bytes_max: settings.pulsar.message_bytes_max,
-            http_listen: address(&settings.http.host, settings.http.port),
-            bookie: settings.bookie.config(&settings.data),
-            ledger: settings.ledger.config(),
-            broker: settings.broker.config(),
-            ..NodeConfig::standalone(settings.data.clone())
-        };
-        let node = Node::start(runtime, config).await.map_err(|error| error.to_string())?;
-        let shown = |address: Option<&str>| address.unwrap_or_default().to_owned();
-        Ok(Self {
-            pulsar_address: shown(node.pulsar_address()),
-            http_address: shown(node.http_address()),
-            node,
-        })
+async fn serve(settings: Settings) -> u8 {
+    // Taken before anything is started: a signal during the start stops it cleanly too.
+    let mut signals = match ProcessSignals::take() {
+        Ok(signals) => signals,
+        Err(error) => {
+            complain(&error);
+            return FAILED;
+        }
+    };
+    let runtime = real::runtime();
+    let starting = Box::pin(Node::start(runtime.clone(), settings.node_config()));
+    let started = tokio::select! {
+        biased;
+        () = signals.stop_asked() => return GOOD,
+        started = starting => started,
+    };
+    let node = match started {
+        Ok(node) => node,
+        Err(error) => {
+            complain(&error);
+            return FAILED;
+        }
+    };
+    // Scripts, `cluster local` and the bench read these lines: a word, an address; then the word `ready`.
+    say(&format!("data     {}", settings.data.display()));
+    if let Some(address) = node.rpc_address() {
+        say(&format!("rpc      {address}"));
     }
-
-    /// Completes with the reason when the node can serve no longer.
-    pub(super) async fn failed(&self) -> String {
-        self.node.failed().await
+    if let Some(address) = node.pulsar_address() {
+        say(&format!("pulsar   pulsar://{address}"));
     }
-
-    /// Stops in order.
-    pub(super) async fn stop(self) {
-        self.node.stop().await;
+    say(&format!("http     http://{}", node.http_address()));
+    say(&"ready");
+    let code = tokio::select! {
+        biased;
+        () = signals.stop_asked() => GOOD,
+        reason = node.failed() => {
+            complain(&reason);
+            FAILED
+        }
+    };
+    match runtime.clock.timeout(STOP_LIMIT, node.stop()).await {
+        Ok(()) => code,
+        Err(elapsed) => {
+            complain(&format!(
+                "not everything was handed over ({elapsed}); nothing stored is lost"
+            ));
+            FAILED
+        }
     }
 }

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::output::{complain, say};
-use super::running_node::RunningNode;
-use super::settings::{self, Settings, SettingsError};
-use super::{FAILED, GOOD, USAGE};
-use crate::runtime::real::{self, ProcessSignals};
+use super::USAGE;
+use super::output::complain;
+use super::running_node::run_node;
+use super::settings::{Problem, Problems, Settings, Source};
 
 /// Run a whole node in one process: metadata, storage and broker. Every message is on synced storage before
 /// it is acknowledged.
@@ -44,77 +43,40 @@ pub(super) struct StandaloneCommand {
 
 impl StandaloneCommand {
     /// File, environment, then these flags.
-    fn settings(&self) -> Result<Settings, SettingsError> {
-        let mut settings = settings::load(self.config.as_deref())?;
-        if let Some(data) = &self.data {
-            settings.data.clone_from(data);
+    fn settings(&self) -> Result<Settings, Problems> {
+        let mut source = Source::read(self.config.as_deref());
+        source
+            .flag(
+                "--data",
+                "data",
+                self.data.as_ref().map(|data| data.to_string_lossy().into_owned()),
+            )
+            .flag("--listen", "pulsar.host", self.listen.clone())
+            .flag("--listen", "http.host", self.listen.clone())
+            .flag("--pulsar-port", "pulsar.port", self.pulsar_port.map(i64::from))
+            .flag("--http-port", "http.port", self.http_port.map(i64::from))
+            .flag("--advertised", "pulsar.advertised", self.advertised.clone());
+        let effective = source.finish()?;
+        if effective.settings.is_standalone() {
+            return Ok(effective.settings);
         }
-        if let Some(host) = &self.listen {
-            settings.pulsar.host.clone_from(host);
-            settings.http.host.clone_from(host);
-        }
-        settings.pulsar.port = self.pulsar_port.unwrap_or(settings.pulsar.port);
-        settings.http.port = self.http_port.unwrap_or(settings.http.port);
-        if let Some(advertised) = &self.advertised {
-            settings.pulsar.advertised.clone_from(advertised);
-        }
-        settings::check(&settings)?;
-        Ok(settings)
+        Err(Problems(vec![Problem::BadValue {
+            origin: effective.origin("roles"),
+            key: "roles".to_owned(),
+            value: "named".to_owned(),
+            reason: "a standalone node has all roles".to_owned(),
+            allowed: "none here; `seawall server` runs a node with roles".to_owned(),
+        }]))
     }
 }
 
 /// Runs until told to stop.
-pub(super) fn standalone(command: StandaloneCommand) -> u8 {
-    let settings = match command.settings() {
-        Ok(settings) => settings,
-        Err(error) => {
-            complain(&error);
-            return USAGE;
-        }
-    };
-    match real::run(|| serve(settings)) {
-        Ok(code) => code,
-        Err(error) => {
-            complain(&error);
-            FAILED
+pub(super) fn standalone(command: &StandaloneCommand) -> u8 {
+    match command.settings() {
+        Ok(settings) => run_node(settings),
+        Err(problems) => {
+            complain(&problems);
+            USAGE
         }
     }
-}
-
-async fn serve(settings: Settings) -> u8 {
-    // Taken before anything is started: a signal during the start stops it cleanly too.
-    let mut signals = match ProcessSignals::take() {
-        Ok(signals) => signals,
-        Err(error) => {
-            complain(&error);
-            return FAILED;
-        }
-    };
-    let started = tokio::select! {
-        biased;
-        () = signals.stop_asked() => return GOOD,
-        started = RunningNode::start(real::runtime(), &settings) => started,
-    };
-    let node = match started {
-        Ok(node) => node,
-        Err(reason) => {
-            complain(&reason);
-            return FAILED;
-        }
-    };
-    // Scripts and the bench read these lines: a word, an address; then the word `ready`.
-    say(&format!("data     {}", settings.data.display()));
-    say(&format!("pulsar   pulsar://{}", node.pulsar_address));
-    say(&format!("http     http://{}", node.http_address));
-    say(&"ready");
-    let code = tokio::select! {
-        biased;
-        () = signals.stop_asked() => GOOD,
-        reason = node.failed() => {
-            complain(&reason);
-            FAILED
-        }
-    };
-    node.stop().await;
-    code
 }

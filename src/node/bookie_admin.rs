@@ -18,12 +18,14 @@ pub(super) struct ClusterBookies {
     metadata: Metadata,
     drains: Drains,
     markers: Markers,
+    /// Bookies that a new ledger needs.
+    ensemble: u32,
 }
 
 impl ClusterBookies {
-    pub(super) fn new(metadata: Metadata) -> Self {
+    pub(super) fn new(metadata: Metadata, ensemble: u32) -> Self {
         let (drains, markers) = (Drains::new(metadata.clone()), Markers::new(metadata.clone()));
-        Self { metadata, drains, markers }
+        Self { metadata, drains, markers, ensemble }
     }
 
     async fn list<T: DeserializeOwned>(&self, prefix: &str) -> Result<Vec<T>, MetadataError> {
@@ -95,8 +97,19 @@ impl BookieAdmin for ClusterBookies {
             .collect())
     }
 
-    async fn drain(&self, bookie: BookieId) -> Result<(), BookieRefusal> {
+    async fn drain(&self, bookie: BookieId, is_forced: bool) -> Result<(), BookieRefusal> {
         self.known(bookie).await?;
+        let rows = self.bookies().await?;
+        let takes_copies = |row: &&BookieRow| row.bookie != bookie && row.state == "serving";
+        let others = rows.iter().filter(takes_copies).count();
+        let needed = self.ensemble as usize;
+        if others < needed && !is_forced {
+            let reason = format!(
+                "{others} other bookies take writes and {needed} are needed: new ledgers could not be \
+                 opened, and its copies would have nowhere to go"
+            );
+            return Err(BookieRefusal::NotNow(reason));
+        }
         Ok(self.drains.begin(bookie).await?)
     }
 

@@ -75,6 +75,9 @@ pub struct NodeConfig {
     pub pulsar_advertised: Option<String>,
     /// Address of the HTTP port.
     pub http_listen: String,
+    /// `host:port` of the HTTP port told to clients and other brokers. By default the port bound at the host of
+    /// the Pulsar address.
+    pub http_advertised: Option<String>,
     /// Longest message accepted from a Pulsar client, bytes of metadata and payload.
     pub message_bytes_max: usize,
     /// The bookie's limits; its folders are below `data` unless set otherwise.
@@ -99,6 +102,7 @@ impl NodeConfig {
             pulsar_listen: "0.0.0.0:6650".to_owned(),
             pulsar_advertised: None,
             http_listen: "0.0.0.0:8080".to_owned(),
+            http_advertised: None,
             message_bytes_max: MAX_MESSAGE_SIZE_DEFAULT,
             bookie: BookieConfig::below(&data),
             ledger: LedgerConfig::default(),

@@ -7,6 +7,7 @@ mod config;
 mod damage;
 mod error;
 mod failing;
+mod group_admin;
 mod health;
 mod metrics;
 mod own_metadata;
@@ -41,6 +42,7 @@ pub struct Node {
     repair: Option<RepairService>,
     rpc_address: Option<String>,
     rpc_server: Option<Task<()>>,
+    admin: AdminFrontend,
     health: Arc<NodeHealth>,
     stop: Shutdown,
     _folder: Box<dyn DiskLock>,
@@ -51,7 +53,6 @@ struct BrokerPart {
     broker: Broker,
     ledgers: LedgerClient,
     pulsar: PulsarFrontend,
-    admin: AdminFrontend,
 }
 
 impl Node {
@@ -67,8 +68,8 @@ impl Node {
     }
 
     /// `host:port` of the HTTP port, with the real port.
-    pub fn http_address(&self) -> Option<&str> {
-        self.broker.as_ref().map(|part| part.admin.local_address())
+    pub fn http_address(&self) -> &str {
+        self.admin.local_address()
     }
 
     /// `host:port` of the node-to-node port, with the real port.
@@ -124,8 +125,8 @@ impl Node {
         if let Some(part) = self.broker {
             part.broker.stop().await;
             part.pulsar.stop().await;
-            part.admin.stop();
         }
+        self.admin.stop();
         if let Some(metadata) = &self.own_metadata {
             metadata.hand_over().await;
         }

@@ -9,13 +9,14 @@ use super::bookie_registry::{
     check_cookie,
 };
 use super::damage::tell_damage;
+use super::group_admin::OwnGroup;
 use super::health::NodeHealth;
 use super::metrics::{BookieMetrics, ConnectionMetrics, RepairMetrics};
 use super::own_metadata::OwnMetadata;
 use super::{BrokerPart, Node, NodeConfig, NodeError};
 use crate::bookie::{Bookie, BookieService};
 use crate::broker::{Broker, BrokerAddresses};
-use crate::frontend::admin::{AdminConfig, AdminFrontend, AdminPorts};
+use crate::frontend::admin::{AdminConfig, AdminFrontend, BrokerPlace};
 use crate::frontend::pulsar::{PulsarConfig, PulsarFrontend};
 use crate::ledger::repair::{RepairParts, RepairService};
 use crate::ledger::{BookieClient, BookiePool, LedgerClient, RemoteBookieConfig};
@@ -35,7 +36,16 @@ pub(super) async fn start(runtime: Runtime, config: NodeConfig) -> Result<Node, 
         Some(address) => Some(listen(&runtime, address).await?),
         None => None,
     };
-    let (metadata, own_metadata) = start_metadata(&runtime, &config).await?;
+    let health = Arc::new(NodeHealth::new());
+    let admin = start_admin(&runtime, &config, &health).await?;
+    health.not_ready("starting metadata");
+    let started = start_metadata(&runtime, &config).await;
+    let (metadata, own_metadata) = started.inspect_err(|_| admin.stop())?;
+    let ensemble = config.broker.quorum.ensemble;
+    admin.set_bookies(Arc::new(ClusterBookies::new(Arc::clone(&metadata), ensemble)));
+    if let Some(member) = own_metadata.as_ref().and_then(OwnMetadata::member) {
+        admin.set_group(Arc::new(OwnGroup(member.clone())));
+    }
     let mut node = Node {
         metadata,
         own_metadata,
@@ -45,7 +55,8 @@ pub(super) async fn start(runtime: Runtime, config: NodeConfig) -> Result<Node, 
         broker: None,
         rpc_address: listener.as_ref().map(Listener::local_address),
         rpc_server: None,
-        health: Arc::new(NodeHealth::new()),
+        admin,
+        health,
         stop: Shutdown::new(),
         _folder: folder,
     };
@@ -84,6 +95,7 @@ async fn start_roles(
     let advertised = config.rpc_advertised.clone().or_else(|| node.rpc_address.clone());
     let advertised = advertised.unwrap_or_else(|| "local".to_owned());
     if config.roles.bookie {
+        node.health.not_ready("starting the bookie");
         let directory = Arc::new(MetadataLedgers::new(Arc::clone(&node.metadata)));
         let bookie = Bookie::start(runtime.clone(), config.bookie.clone(), directory).await?;
         node.bookie = Some(bookie.clone());
@@ -92,6 +104,7 @@ async fn start_roles(
         node.failing().unless(known).await??;
         routes = routes.with(BookieService::server(runtime.clone(), bookie.clone()));
         node.health.watch(&bookie);
+        node.admin.add_metrics(Arc::new(BookieMetrics(bookie)));
     }
     routes.complete();
     node.registration = node.bookie.as_ref().map(|bookie| {
@@ -126,6 +139,9 @@ async fn start_roles(
         }
         (None, _) => None,
     };
+    if let Some(repair) = &node.repair {
+        node.admin.add_metrics(Arc::new(RepairMetrics(repair.stats())));
+    }
     if config.roles.broker
         && let Some(ledgers) = ledgers
     {
@@ -148,6 +164,21 @@ async fn create_durably(runtime: &Runtime, folder: &Path) -> DiskResult<()> {
 async fn listen(runtime: &Runtime, address: &str) -> Result<Listener, NodeError> {
     let listening = runtime.network.listen(address).await;
     listening.map_err(|error| NodeError::Listen { address: address.to_owned(), error })
+}
+
+/// The first part to start and the last to end: an operator sees what the others wait for.
+async fn start_admin(
+    runtime: &Runtime,
+    config: &NodeConfig,
+    health: &Arc<NodeHealth>,
+) -> Result<AdminFrontend, NodeError> {
+    let admin_config = AdminConfig {
+        has_broker: config.roles.broker,
+        ..AdminConfig::new(&config.http_listen, &config.broker.cluster)
+    };
+    let health = Arc::clone(health) as _;
+    let admin = AdminFrontend::start(runtime, health, admin_config).await;
+    admin.map_err(|error| NodeError::Listen { address: config.http_listen.clone(), error })
 }
 
 async fn start_metadata(
@@ -231,12 +262,13 @@ async fn start_broker(
     node: &Node,
     ledgers: LedgerPart,
 ) -> Result<BrokerPart, NodeError> {
-    let (metadata, bookie) = (&node.metadata, node.bookie.as_ref());
+    let metadata = &node.metadata;
     let LedgerPart { bookies, client: ledgers } = ledgers;
     // Before that no topic could be opened; clients would only be told to come back.
     let failing = node.failing();
-    let writable = bookies.wait_for_writable(config.broker.quorum.ensemble as usize);
-    failing.unless(writable).await?;
+    let ensemble = config.broker.quorum.ensemble;
+    node.health.not_ready(&format!("waiting for {ensemble} bookies that take writes"));
+    failing.unless(bookies.wait_for_writable(ensemble as usize)).await?;
     let broker =
         Broker::new(runtime.clone(), Arc::clone(metadata), ledgers.clone(), config.broker.clone());
     let pulsar_config = PulsarConfig {
@@ -247,87 +279,52 @@ async fn start_broker(
     let pulsar = PulsarFrontend::start(runtime.clone(), broker.clone(), pulsar_config)
         .await
         .map_err(|error| NodeError::Listen { address: config.pulsar_listen.clone(), error })?;
-    let mut sources: Vec<Arc<dyn crate::telemetry::MetricSource>> =
-        vec![Arc::new(ConnectionMetrics(pulsar.counters()))];
-    if let Some(bookie) = bookie {
-        sources.push(Arc::new(BookieMetrics(bookie.clone())));
-    }
-    if let Some(repair) = &node.repair {
-        sources.push(Arc::new(RepairMetrics(repair.stats())));
-    }
-    let ports = AdminPorts {
-        health: Arc::clone(&node.health) as _,
-        metrics: sources,
-        bookies: Arc::new(ClusterBookies::new(Arc::clone(metadata))),
-    };
-    let reachable = Reachable::of(config, pulsar.local_address());
-    let admin_config = AdminConfig {
-        host_of_connection: reachable.is_guess,
-        ..AdminConfig::new(
-            &config.http_listen,
-            &reachable.host,
-            &reachable.pulsar,
-            &config.broker.cluster,
-        )
-    };
-    let admin = AdminFrontend::start(runtime.clone(), broker.clone(), ports, admin_config).await;
-    let admin = match admin {
-        Ok(admin) => admin,
-        Err(error) => {
-            pulsar.stop().await;
-            return Err(NodeError::Listen { address: config.http_listen.clone(), error });
-        }
-    };
-    let addresses = BrokerAddresses { pulsar: reachable.pulsar, http: admin.web_url().to_owned() };
+    node.admin.add_metrics(Arc::new(ConnectionMetrics(pulsar.counters())));
+    let place = place_of(config, pulsar.local_address(), node.admin.local_address());
+    node.admin.set_broker(broker.clone(), place.clone());
     let counters = pulsar.counters();
+    let addresses = BrokerAddresses { pulsar: place.pulsar, http: place.http };
     let joined = broker.join(addresses, Arc::new(move || counters.active()));
     if let Err(failed) = failing.unless(joined).await {
         pulsar.stop().await;
-        admin.stop();
         return Err(failed);
     }
-    Ok(BrokerPart { broker, ledgers, pulsar, admin })
+    Ok(BrokerPart { broker, ledgers, pulsar })
 }
 
 /// Where others are told to find this broker.
-struct Reachable {
-    host: String,
-    pulsar: String,
-    /// Nobody said, and the address bound is every address of the machine.
-    is_guess: bool,
-}
-
-impl Reachable {
-    fn of(config: &NodeConfig, bound: &str) -> Self {
-        let host_of = |address: &str| {
-            let address = address.trim_start_matches("pulsar://");
-            address.rsplit_once(':').map_or(address, |(host, _)| host).to_owned()
+fn place_of(config: &NodeConfig, pulsar_bound: &str, http_bound: &str) -> BrokerPlace {
+    let host_of = |address: &str| {
+        let address = address.trim_start_matches("pulsar://");
+        address.rsplit_once(':').map_or(address, |(host, _)| host).to_owned()
+    };
+    let port_of = |address: &str| address.rsplit(':').next().unwrap_or_default().to_owned();
+    let http_of = |host: &str| match &config.http_advertised {
+        Some(told) if told.contains("://") => told.clone(),
+        Some(told) => format!("http://{told}"),
+        None => format!("http://{host}:{}", port_of(http_bound)),
+    };
+    if let Some(told) = &config.pulsar_advertised {
+        let pulsar = match told.contains("://") {
+            true => told.clone(),
+            false => format!("pulsar://{told}"),
         };
-        if let Some(told) = &config.pulsar_advertised {
-            let pulsar = match told.contains("://") {
-                true => told.clone(),
-                false => format!("pulsar://{told}"),
-            };
-            return Self { host: host_of(told), pulsar, is_guess: false };
-        }
-        if !is_any_host(bound) {
-            return Self {
-                host: host_of(bound),
-                pulsar: format!("pulsar://{bound}"),
-                is_guess: false,
-            };
-        }
-        // The host by which other nodes reach this one is known if there are any.
-        let advertised = config.rpc_advertised.as_deref().filter(|address| !is_any_host(address));
-        let host = advertised.map_or_else(|| "localhost".to_owned(), host_of);
-        let port = bound.rsplit(':').next().unwrap_or_default();
-        let pulsar = format!("pulsar://{host}:{port}");
-        tracing::warn!(
-            listening = bound,
-            told = pulsar,
-            "listening on every address and none is advertised: a client is told the address by which it is \
-             connected, other brokers tell theirs {pulsar}"
-        );
-        Self { host, pulsar, is_guess: true }
+        let host = host_of(told);
+        return BrokerPlace { http: http_of(&host), host, pulsar, is_guess: false };
     }
+    if !is_any_host(pulsar_bound) {
+        let (host, pulsar) = (host_of(pulsar_bound), format!("pulsar://{pulsar_bound}"));
+        return BrokerPlace { http: http_of(&host), host, pulsar, is_guess: false };
+    }
+    // The host by which other nodes reach this one is known if there are any.
+    let advertised = config.rpc_advertised.as_deref().filter(|address| !is_any_host(address));
+    let host = advertised.map_or_else(|| "localhost".to_owned(), host_of);
+    let pulsar = format!("pulsar://{host}:{}", port_of(pulsar_bound));
+    tracing::warn!(
+        listening = pulsar_bound,
+        told = pulsar,
+        "listening on every address and none is advertised: a client is told the address by which it is \
+         connected, other brokers tell theirs {pulsar}"
+    );
+    BrokerPlace { http: http_of(&host), host, pulsar, is_guess: true }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use super::checkers::FinalChain;
 use super::metadata_history::MetadataHistory;
@@ -146,6 +147,23 @@ pub struct History {
     next_number: u64,
     next_producer: u32,
     next_session: u32,
+}
+
+/// The one clock all events of a history are stamped with: the same for every client, whatever their nodes'
+/// clocks say.
+#[derive(Clone)]
+pub struct HistoryClock(Arc<dyn Fn() -> Duration + Send + Sync>);
+
+impl HistoryClock {
+    /// A clock that asks this.
+    pub fn new(now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    /// Time since the start of the run.
+    pub fn now(&self) -> Duration {
+        (self.0)()
+    }
 }
 
 /// Shared by the workloads of a run.

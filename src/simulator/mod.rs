@@ -3,6 +3,8 @@
 
 /// One invariant a file.
 pub mod checkers;
+/// What clients do in a run, in any world.
+pub mod clients;
 /// The nodes of a run.
 pub mod cluster;
 mod draw;
@@ -73,7 +75,7 @@ pub fn run(seed: u64, topology: Topology, trace: bool) -> (Report, RunReport<()>
 fn judge(
     seed: u64,
     topology: Topology,
-    ended: &RunReport<run::Outcome>,
+    ended: &RunReport<clients::Outcome>,
     history: &SharedHistory,
 ) -> Report {
     let mut violations = Vec::new();

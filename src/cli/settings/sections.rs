@@ -6,8 +6,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::bookie::BookieConfig;
-use crate::broker::{BrokerConfig, OwnershipConfig};
+use crate::broker::BrokerConfig;
+use crate::domain::Rack;
 use crate::frontend::pulsar::codec::MAX_MESSAGE_SIZE_DEFAULT;
+use crate::ledger::repair::RepairConfig;
 use crate::ledger::{LedgerConfig, Quorum};
 
 /// The whole file.
@@ -16,16 +18,74 @@ use crate::ledger::{LedgerConfig, Quorum};
 pub(crate) struct Settings {
     /// Folder of everything stored.
     pub(crate) data: PathBuf,
+    /// What a node of a cluster does; empty: a standalone node, which does everything alone.
+    pub(crate) roles: Vec<RoleName>,
+    /// The node-to-node port.
+    pub(crate) rpc: RpcSettings,
     /// The Pulsar port.
     pub(crate) pulsar: PulsarSettings,
     /// The HTTP port.
     pub(crate) http: HttpSettings,
+    /// Where metadata is.
+    pub(crate) metadata: MetadataSettings,
+    /// Copies of each entry.
+    pub(crate) replication: ReplicationSettings,
     /// Storage.
     pub(crate) bookie: BookieSettings,
     /// The client of storage.
     pub(crate) ledger: LedgerSettings,
     /// Topics.
     pub(crate) broker: BrokerSettings,
+    /// Restoring lost copies.
+    pub(crate) repair: RepairSettings,
+}
+
+/// A role of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RoleName {
+    /// Stores metadata.
+    Metadata,
+    /// Stores entries.
+    Bookie,
+    /// Serves clients.
+    Broker,
+}
+
+/// The node-to-node port; a standalone node has none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RpcSettings {
+    /// Host to listen on.
+    pub(crate) host: String,
+    /// Port; 0 asks for any.
+    pub(crate) port: u16,
+    /// `host:port` by which other nodes reach this one; empty: the address bound.
+    pub(crate) advertised: String,
+}
+
+/// Where metadata is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct MetadataSettings {
+    /// Node-to-node addresses of the nodes with the metadata role.
+    pub(crate) addresses: Vec<String>,
+    /// This node's id in the metadata group, if it has the role; 0: it keeps metadata alone.
+    pub(crate) member: u64,
+    /// `id@host:port` of the group's founding members, the same on each; empty on one that joins later.
+    pub(crate) founders: Vec<String>,
+}
+
+/// Copies of each entry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ReplicationSettings {
+    /// Bookies an open fragment is spread over.
+    pub(crate) ensemble: u32,
+    /// Copies sent of each entry.
+    pub(crate) write_quorum: u32,
+    /// Synced copies that make an entry complete.
+    pub(crate) ack_quorum: u32,
 }
 
 /// The Pulsar port.
@@ -51,6 +111,8 @@ pub(crate) struct HttpSettings {
     pub(crate) host: String,
     /// Port; 0 asks for any.
     pub(crate) port: u16,
+    /// `host:port` told to clients and other brokers; empty: the host they are told for Pulsar, and the port bound.
+    pub(crate) advertised: String,
 }
 
 /// Storage. Empty folders are below `data`.
@@ -59,6 +121,8 @@ pub(crate) struct HttpSettings {
 pub(crate) struct BookieSettings {
     pub(crate) journal_directory: PathBuf,
     pub(crate) ledger_directory: PathBuf,
+    /// What this bookie fails together with.
+    pub(crate) rack: Rack,
     pub(crate) journal_file_bytes: u64,
     pub(crate) journal_group_bytes: usize,
     pub(crate) journal_queue_bytes: usize,
@@ -84,6 +148,8 @@ pub(crate) struct LedgerSettings {
     pub(crate) speculative_read_delay: Duration,
     pub(crate) pending_entries_max: usize,
     pub(crate) pending_bytes_max: usize,
+    /// Distinct racks that each entry's copies must be on.
+    pub(crate) racks_min: u32,
 }
 
 /// Topics.
@@ -112,10 +178,43 @@ pub(crate) struct BrokerSettings {
     pub(crate) shedding_interval: Duration,
 }
 
+/// Restoring lost copies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RepairSettings {
+    #[serde(with = "readable_duration")]
+    pub(crate) lost_bookie_grace: Duration,
+    #[serde(with = "readable_duration")]
+    pub(crate) open_tail_grace: Duration,
+    #[serde(with = "readable_duration")]
+    pub(crate) audit_interval: Duration,
+    #[serde(with = "readable_duration")]
+    pub(crate) check_interval: Duration,
+    pub(crate) check_samples: u32,
+    #[serde(with = "readable_duration")]
+    pub(crate) replicator_interval: Duration,
+    pub(crate) bytes_per_second: u64,
+    #[serde(with = "readable_duration")]
+    pub(crate) session_time_to_live: Duration,
+}
+
+impl Settings {
+    /// The defaults of a node of a cluster: three copies instead of one.
+    pub(crate) fn of_cluster() -> Self {
+        let replication = ReplicationSettings { ensemble: 3, write_quorum: 3, ack_quorum: 2 };
+        Self { replication, ..Self::default() }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             data: PathBuf::from("data"),
+            roles: Vec::new(),
+            rpc: RpcSettings::default(),
+            metadata: MetadataSettings::default(),
+            replication: ReplicationSettings::default(),
+            repair: RepairSettings::default(),
             pulsar: PulsarSettings::default(),
             http: HttpSettings::default(),
             bookie: BookieSettings::default(),
@@ -138,7 +237,36 @@ impl Default for PulsarSettings {
 
 impl Default for HttpSettings {
     fn default() -> Self {
-        Self { host: "0.0.0.0".to_owned(), port: 8080 }
+        Self { host: "0.0.0.0".to_owned(), port: 8080, advertised: String::new() }
+    }
+}
+
+impl Default for RpcSettings {
+    fn default() -> Self {
+        Self { host: "0.0.0.0".to_owned(), port: 7000, advertised: String::new() }
+    }
+}
+
+impl Default for ReplicationSettings {
+    fn default() -> Self {
+        let Quorum { ensemble, write, ack } = Quorum::SINGLE;
+        Self { ensemble, write_quorum: write, ack_quorum: ack }
+    }
+}
+
+impl Default for RepairSettings {
+    fn default() -> Self {
+        let config = RepairConfig::default();
+        Self {
+            lost_bookie_grace: config.lost_bookie_grace,
+            open_tail_grace: config.open_tail_grace,
+            audit_interval: config.audit_interval,
+            check_interval: config.check_interval,
+            check_samples: config.check_samples,
+            replicator_interval: config.replicator_interval,
+            bytes_per_second: config.bytes_per_second,
+            session_time_to_live: config.session_time_to_live,
+        }
     }
 }
 
@@ -148,6 +276,7 @@ impl Default for BookieSettings {
         Self {
             journal_directory: PathBuf::new(),
             ledger_directory: PathBuf::new(),
+            rack: config.rack,
             journal_file_bytes: config.journal_file_bytes,
             journal_group_bytes: config.journal_group_bytes,
             journal_queue_bytes: config.journal_queue_bytes,
@@ -170,6 +299,7 @@ impl Default for LedgerSettings {
             speculative_read_delay: config.speculative_read_delay,
             pending_entries_max: config.pending_entries_max,
             pending_bytes_max: config.pending_bytes_max,
+            racks_min: config.racks_min,
         }
     }
 }
@@ -190,67 +320,6 @@ impl Default for BrokerSettings {
             bundles: config.ownership.bundles,
             session_time_to_live: config.ownership.session_time_to_live,
             shedding_interval: config.ownership.shedding_interval,
-        }
-    }
-}
-
-impl BookieSettings {
-    /// The bookie's configuration below a data folder.
-    pub(crate) fn config(&self, data: &std::path::Path) -> BookieConfig {
-        let mut config = BookieConfig::below(data);
-        if !self.journal_directory.as_os_str().is_empty() {
-            config.journal_directory.clone_from(&self.journal_directory);
-        }
-        if !self.ledger_directory.as_os_str().is_empty() {
-            config.ledger_directory.clone_from(&self.ledger_directory);
-        }
-        config.journal_file_bytes = self.journal_file_bytes;
-        config.journal_group_bytes = self.journal_group_bytes;
-        config.journal_queue_bytes = self.journal_queue_bytes;
-        config.write_cache_bytes = self.write_cache_bytes;
-        config.checkpoint_interval = self.checkpoint_interval;
-        config.entry_log_bytes = self.entry_log_bytes;
-        config.free_space_low_bytes = self.free_space_low_bytes;
-        config.garbage_interval = self.garbage_interval;
-        config.scrub_bytes_per_second = self.scrub_bytes_per_second;
-        config
-    }
-}
-
-impl LedgerSettings {
-    /// The ledger client's configuration.
-    pub(crate) fn config(&self) -> LedgerConfig {
-        LedgerConfig {
-            add_timeout: self.add_timeout,
-            read_timeout: self.read_timeout,
-            speculative_read_delay: self.speculative_read_delay,
-            pending_entries_max: self.pending_entries_max,
-            pending_bytes_max: self.pending_bytes_max,
-            ..LedgerConfig::default()
-        }
-    }
-}
-
-impl BrokerSettings {
-    /// The broker's configuration.
-    pub(crate) fn config(&self) -> BrokerConfig {
-        BrokerConfig {
-            cluster: self.cluster.clone(),
-            ledger_entries_max: self.ledger_entries_max,
-            ledger_bytes_max: self.ledger_bytes_max,
-            ledger_age_max: self.ledger_age_max,
-            tail_cache_bytes: self.tail_cache_bytes,
-            topic_pending_max: self.topic_pending_max,
-            unacked_per_consumer_max: self.unacked_per_consumer_max,
-            trim_interval: self.trim_interval,
-            cursor_flush_interval: self.cursor_flush_interval,
-            ownership: OwnershipConfig {
-                bundles: self.bundles,
-                session_time_to_live: self.session_time_to_live,
-                shedding_interval: self.shedding_interval,
-                ..OwnershipConfig::default()
-            },
-            ..BrokerConfig::with_quorum(Quorum::SINGLE)
         }
     }
 }

@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde::Serialize;
 
 use super::AdminState;
-use super::paths::BookiePath;
+use super::paths::{BookiePath, Query};
 use super::refusal::Refusal;
 use crate::domain::{BookieId, LedgerId};
 use crate::ledger::repair::{Flaw, RepairProgress};
@@ -58,8 +58,9 @@ pub enum BookieRefusal {
 pub trait BookieAdmin: Send + Sync {
     /// Every bookie there is or was, but for those whose memory was removed.
     async fn bookies(&self) -> Result<Vec<BookieRow>, BookieRefusal>;
-    /// Asks a bookie to leave: no new entries, its copies are moved. Idempotent.
-    async fn drain(&self, bookie: BookieId) -> Result<(), BookieRefusal>;
+    /// Asks a bookie to leave: no new entries, its copies are moved. Idempotent. Refused when too few bookies
+    /// would be left to take its copies, unless forced.
+    async fn drain(&self, bookie: BookieId, is_forced: bool) -> Result<(), BookieRefusal>;
     /// Takes that back.
     async fn cancel_drain(&self, bookie: BookieId) -> Result<(), BookieRefusal>;
     /// Lets a drained bookie go for ever.
@@ -110,7 +111,7 @@ pub(crate) struct UnderReplicatedAnswer {
 pub(crate) async fn list(
     State(state): State<Arc<AdminState>>,
 ) -> Result<Json<Vec<BookieAnswer>>, Refusal> {
-    let rows = state.ports.bookies.bookies().await?;
+    let rows = state.bookies()?.bookies().await?;
     let answer = |row: BookieRow| BookieAnswer {
         bookie: row.bookie.to_string(),
         address: row.address,
@@ -124,8 +125,9 @@ pub(crate) async fn list(
 pub(crate) async fn drain(
     State(state): State<Arc<AdminState>>,
     BookiePath(bookie): BookiePath,
+    query: Query,
 ) -> Result<StatusCode, Refusal> {
-    state.ports.bookies.drain(bookie).await?;
+    state.bookies()?.drain(bookie, query.flag("force")).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -134,7 +136,7 @@ pub(crate) async fn cancel_drain(
     State(state): State<Arc<AdminState>>,
     BookiePath(bookie): BookiePath,
 ) -> Result<StatusCode, Refusal> {
-    state.ports.bookies.cancel_drain(bookie).await?;
+    state.bookies()?.cancel_drain(bookie).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -143,7 +145,7 @@ pub(crate) async fn decommission(
     State(state): State<Arc<AdminState>>,
     BookiePath(bookie): BookiePath,
 ) -> Result<StatusCode, Refusal> {
-    state.ports.bookies.decommission(bookie).await?;
+    state.bookies()?.decommission(bookie).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -151,7 +153,7 @@ pub(crate) async fn decommission(
 pub(crate) async fn under_replicated(
     State(state): State<Arc<AdminState>>,
 ) -> Result<Json<Vec<UnderReplicatedAnswer>>, Refusal> {
-    let rows = state.ports.bookies.under_replicated().await?;
+    let rows = state.bookies()?.under_replicated().await?;
     let answer = |row: UnderReplicatedRow| UnderReplicatedAnswer {
         ledger: row.ledger.0,
         flaws: row

@@ -37,9 +37,10 @@ pub(crate) async fn cluster(
     ClusterPath(name): ClusterPath,
 ) -> Result<Json<ClusterAnswer>, Refusal> {
     known_cluster(&state, &name)?;
+    let place = state.place()?;
     Ok(Json(ClusterAnswer {
-        service_url: state.web_url.clone(),
-        broker_service_url: state.config.pulsar_url.clone(),
+        service_url: place.http.clone(),
+        broker_service_url: place.pulsar.clone(),
     }))
 }
 
@@ -47,7 +48,7 @@ pub(crate) async fn cluster(
 pub(crate) async fn brokers(
     State(state): State<Arc<AdminState>>,
 ) -> Result<Json<Vec<String>>, Refusal> {
-    let brokers = state.broker.brokers().await?;
+    let brokers = state.broker()?.brokers().await?;
     Ok(Json(brokers.iter().map(|broker| broker_id(&broker.http)).collect()))
 }
 
@@ -64,8 +65,8 @@ pub(crate) async fn brokers_of(
 pub(crate) async fn leader(
     State(state): State<Arc<AdminState>>,
 ) -> Result<Json<LeaderAnswer>, Refusal> {
-    let brokers = state.broker.brokers().await?;
-    let oldest = brokers.first().map_or(&state.web_url, |broker| &broker.http);
+    let brokers = state.broker()?.brokers().await?;
+    let oldest = brokers.first().map_or(&state.place()?.http, |broker| &broker.http);
     Ok(Json(LeaderAnswer { broker_id: broker_id(oldest), service_url: oldest.clone() }))
 }
 

@@ -15,7 +15,7 @@ pub(crate) async fn live() -> &'static str {
 
 /// The node serves, or why not.
 pub(crate) async fn ready(State(state): State<Arc<AdminState>>) -> Result<&'static str, Refusal> {
-    match state.ports.health.ready() {
+    match state.health.ready() {
         Ok(()) => Ok("ok"),
         Err(reason) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason)),
     }
@@ -23,7 +23,7 @@ pub(crate) async fn ready(State(state): State<Arc<AdminState>>) -> Result<&'stat
 
 /// Pulsar's path for the same question; it says 500 when the broker does not serve.
 pub(crate) async fn broker(State(state): State<Arc<AdminState>>) -> Result<&'static str, Refusal> {
-    match state.ports.health.ready() {
+    match state.health.ready() {
         Ok(()) => Ok("ok"),
         Err(reason) => Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, reason)),
     }
@@ -33,7 +33,7 @@ pub(crate) async fn broker(State(state): State<Arc<AdminState>>) -> Result<&'sta
 pub(crate) async fn status_page(
     State(state): State<Arc<AdminState>>,
 ) -> Result<&'static str, Refusal> {
-    match state.ports.health.ready() {
+    match state.health.ready() {
         Ok(()) => Ok("OK"),
         Err(reason) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason)),
     }

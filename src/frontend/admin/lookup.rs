@@ -45,5 +45,5 @@ pub(crate) async fn bundle(
     State(state): State<Arc<AdminState>>,
     TopicPath(name): TopicPath,
 ) -> Result<String, Refusal> {
-    Ok(state.broker.bundle_of(&name).await?.range())
+    Ok(state.broker()?.bundle_of(&name).await?.range())
 }

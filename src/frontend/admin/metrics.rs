@@ -9,7 +9,7 @@ use http::{StatusCode, header};
 
 use super::AdminState;
 use super::refusal::Refusal;
-use crate::broker::{SubscriptionStats, TopicStats};
+use crate::broker::{Broker, SubscriptionStats, TopicStats};
 use crate::telemetry::{Metric, Sample, exposition, metrics};
 
 /// Label names and values.
@@ -23,12 +23,14 @@ pub(crate) async fn scrape(State(state): State<Arc<AdminState>>) -> Result<Respo
             labels: vec![("version", env!("CARGO_PKG_VERSION").to_owned())],
             value: 1.0,
         },
-        Sample::plain(&metrics::READY, f64::from(u8::from(state.ports.health.ready().is_ok()))),
+        Sample::plain(&metrics::READY, f64::from(u8::from(state.health.ready().is_ok()))),
         Sample::plain(&metrics::HTTP_CONNECTIONS, state.counters.open() as f64),
         Sample::plain(&metrics::HTTP_REFUSED, state.counters.refused() as f64),
     ];
-    add_topics(&state, &mut samples).await;
-    for source in &state.ports.metrics {
+    if let Ok(broker) = state.broker() {
+        add_topics(&state, broker, &mut samples).await;
+    }
+    for source in state.sources() {
         samples.extend(source.samples());
     }
     let text = exposition::encode(samples)
@@ -36,8 +38,8 @@ pub(crate) async fn scrape(State(state): State<Arc<AdminState>>) -> Result<Respo
     Ok(([(header::CONTENT_TYPE, exposition::CONTENT_TYPE)], text).into_response())
 }
 
-async fn add_topics(state: &AdminState, samples: &mut Vec<Sample>) {
-    let mut topics = state.broker.loaded_topics();
+async fn add_topics(state: &AdminState, broker: &Broker, samples: &mut Vec<Sample>) {
+    let mut topics = broker.loaded_topics();
     topics.sort_by(|left, right| left.name().cmp(right.name()));
     let cluster = &state.config.cluster;
     let mut by_namespace: BTreeMap<String, u64> = BTreeMap::new();

@@ -1,5 +1,6 @@
 //! HTTP on 8080: administration under Pulsar's paths, statistics, metrics, health. Translates requests to
-//! broker calls and what comes back to JSON; decides nothing.
+//! broker calls and what comes back to JSON; decides nothing. Every node has it from its first moment: health
+//! and metrics are there at once, the rest when the parts it speaks to have started.
 
 mod aggregate;
 mod bookies;
@@ -8,6 +9,7 @@ mod connection;
 mod health;
 mod listener;
 mod lookup;
+mod metadata;
 mod metrics;
 mod namespaces;
 mod owner;
@@ -17,6 +19,7 @@ mod paths;
 mod peer;
 mod refusal;
 mod routes;
+mod state;
 mod statistics;
 mod stats_json;
 mod subscriptions;
@@ -25,12 +28,18 @@ mod tests;
 mod topics;
 
 pub use bookies::{BookieAdmin, BookieRefusal, BookieRow, UnderReplicatedRow};
+pub use metadata::{GroupAdmin, GroupRefusal, GroupView, MemberRow};
+pub use state::BrokerPlace;
+
+pub(crate) use parts::topic_path;
+pub(crate) use peer::exchange_for;
+pub(crate) use state::AdminState;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::broker::Broker;
-use crate::runtime::{Runtime, Shutdown};
+use crate::runtime::{Listener, Runtime, Shutdown};
 use crate::telemetry::MetricSource;
 
 /// Settings and limits of the HTTP front end.
@@ -38,14 +47,10 @@ use crate::telemetry::MetricSource;
 pub struct AdminConfig {
     /// `host:port` to listen on; port 0 asks for any.
     pub listen: String,
-    /// The host clients are told to use.
-    pub advertised_host: String,
-    /// The Pulsar service URL clients are told to use, `pulsar://host:port`.
-    pub pulsar_url: String,
-    /// Clients are told the host by which they are connected instead.
-    pub host_of_connection: bool,
     /// The cluster's name.
     pub cluster: String,
+    /// The node has the role of broker, so that one may be asked for later if not now.
+    pub has_broker: bool,
     /// Open connections; one more is closed at once.
     pub connections_max: usize,
     /// Bytes of a request's line and headers; a longer one is answered 431.
@@ -62,13 +67,11 @@ pub struct AdminConfig {
 
 impl AdminConfig {
     /// Defaults for an address.
-    pub fn new(listen: &str, advertised_host: &str, pulsar_url: &str, cluster: &str) -> Self {
+    pub fn new(listen: &str, cluster: &str) -> Self {
         Self {
             listen: listen.to_owned(),
-            advertised_host: advertised_host.to_owned(),
-            pulsar_url: pulsar_url.to_owned(),
-            host_of_connection: false,
             cluster: cluster.to_owned(),
+            has_broker: true,
             connections_max: 256,
             header_bytes_max: 64 * 1024,
             body_bytes_max: 1024 * 1024,
@@ -85,67 +88,53 @@ pub trait Health: Send + Sync {
     fn ready(&self) -> Result<(), String>;
 }
 
-/// What the front end asks of its node besides the broker.
-#[derive(Clone)]
-pub struct AdminPorts {
-    /// Whether the node serves.
-    pub health: Arc<dyn Health>,
-    /// Parts with figures of their own: bookie, connections.
-    pub metrics: Vec<Arc<dyn MetricSource>>,
-    /// The bookies of the cluster.
-    pub bookies: Arc<dyn BookieAdmin>,
-}
-
-/// What every request handler may use.
-pub(crate) struct AdminState {
-    runtime: Runtime,
-    broker: Broker,
-    ports: AdminPorts,
-    config: AdminConfig,
-    /// `http://host:port` with the port really bound.
-    web_url: String,
-    counters: listener::Counters,
-}
-
 /// A running HTTP front end. It stops with its node, or when told to.
 pub struct AdminFrontend {
     address: String,
-    web_url: String,
+    state: Arc<AdminState>,
     shutdown: Shutdown,
 }
 
 impl AdminFrontend {
     /// Listens and serves. Fails if the address cannot be bound.
     pub async fn start(
-        runtime: Runtime,
-        broker: Broker,
-        ports: AdminPorts,
+        runtime: &Runtime,
+        health: Arc<dyn Health>,
         config: AdminConfig,
     ) -> std::io::Result<Self> {
         let listener = runtime.network.listen(&config.listen).await?;
-        let address = listener.local_address();
-        let port = address.rsplit(':').next().unwrap_or_default();
-        let web_url = format!("http://{}:{port}", config.advertised_host);
-        let counters = listener::Counters::default();
-        let told = web_url.clone();
-        let state = Arc::new(AdminState {
-            runtime: runtime.clone(),
-            broker,
-            ports,
-            config,
-            web_url,
-            counters,
-        });
-        let shutdown = Shutdown::new();
-        let serving = listener::serve(runtime.clone(), listener, state, shutdown.signal());
-        // Runs until told to stop or until the node's tasks end.
-        drop(runtime.tasks.spawn("admin listener", serving));
-        Ok(Self { address, web_url: told, shutdown })
+        Ok(Self::serve(runtime, listener, AdminState::new(runtime.clone(), health, config)))
     }
 
-    /// `http://host:port` as clients and other brokers are told.
-    pub fn web_url(&self) -> &str {
-        &self.web_url
+    fn serve(runtime: &Runtime, listener: Listener, state: AdminState) -> Self {
+        let address = listener.local_address();
+        let state = Arc::new(state);
+        let shutdown = Shutdown::new();
+        let serving =
+            listener::serve(runtime.clone(), listener, Arc::clone(&state), shutdown.signal());
+        // Runs until told to stop or until the node's tasks end.
+        drop(runtime.tasks.spawn("admin listener", serving));
+        Self { address, state, shutdown }
+    }
+
+    /// A part with figures of its own has started.
+    pub fn add_metrics(&self, source: Arc<dyn MetricSource>) {
+        self.state.add_source(source);
+    }
+
+    /// The cluster's bookies can be asked about from now on.
+    pub fn set_bookies(&self, bookies: Arc<dyn BookieAdmin>) {
+        self.state.set_bookies(bookies);
+    }
+
+    /// This node is a member of a metadata group that can be asked about from now on.
+    pub fn set_group(&self, group: Arc<dyn GroupAdmin>) {
+        self.state.set_group(group);
+    }
+
+    /// The broker can be spoken to from now on; others reach it at `place`.
+    pub fn set_broker(&self, broker: Broker, place: BrokerPlace) {
+        self.state.set_broker(broker, place);
     }
 
     /// The address bound, with the real port.

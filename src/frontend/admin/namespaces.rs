@@ -48,14 +48,14 @@ async fn bundles_answer(
     state: &AdminState,
     name: &NamespaceName,
 ) -> Result<BundlesAnswer, Refusal> {
-    let count = state.broker.bundles(name).await?.len() as u32;
+    let count = state.broker()?.bundles(name).await?.len() as u32;
     let boundaries = boundaries(count).iter().map(|bound| format!("0x{bound:08x}")).collect();
     Ok(BundlesAnswer { boundaries, num_bundles: count })
 }
 
 async fn known(state: &AdminState) -> Result<BTreeSet<NamespaceName>, Refusal> {
     let always = NamespaceName { tenant: "public".to_owned(), namespace: "default".to_owned() };
-    Ok(state.broker.namespaces().await?.into_iter().chain([always]).collect())
+    Ok(state.broker()?.namespaces().await?.into_iter().chain([always]).collect())
 }
 
 /// Names of tenants.
@@ -121,7 +121,7 @@ pub(crate) async fn unload(
     NamespacePath(name): NamespacePath,
 ) -> Result<StatusCode, Refusal> {
     require(&state, &name).await?;
-    for bundle in state.broker.bundles(&name).await? {
+    for bundle in state.broker()?.bundles(&name).await? {
         give_up(&state, &bundle).await?;
     }
     Ok(StatusCode::NO_CONTENT)
@@ -132,7 +132,7 @@ pub(crate) async fn unload_bundle(
     State(state): State<Arc<AdminState>>,
     BundlePath { namespace, range }: BundlePath,
 ) -> Result<StatusCode, Refusal> {
-    let bundles = state.broker.bundles(&namespace).await?;
+    let bundles = state.broker()?.bundles(&namespace).await?;
     let bundle = bundles.iter().find(|bundle| bundle.range() == range);
     let missing = || Refusal::missing(format!("{namespace} has no bundle {range}"));
     give_up(&state, bundle.ok_or_else(missing)?).await?;
@@ -140,8 +140,8 @@ pub(crate) async fn unload_bundle(
 }
 
 async fn give_up(state: &AdminState, bundle: &Bundle) -> Result<(), Refusal> {
-    let Some(owner) = state.broker.other_owner(bundle).await? else {
-        return Ok(state.broker.release(bundle).await?);
+    let Some(owner) = state.broker()?.other_owner(bundle).await? else {
+        return Ok(state.broker()?.release(bundle).await?);
     };
     let (tenant, namespace) =
         (encoded(&bundle.namespace.tenant), encoded(&bundle.namespace.namespace));
@@ -158,12 +158,12 @@ pub(crate) async fn topics(
     if query.value("mode") == Some("NON_PERSISTENT") {
         return Ok(Json(Vec::new()));
     }
-    let topics = state.broker.topics(&name).await?;
+    let topics = state.broker()?.topics(&name).await?;
     Ok(Json(topics.iter().map(ToString::to_string).collect()))
 }
 
 async fn require(state: &AdminState, name: &NamespaceName) -> Result<(), Refusal> {
-    if known(state).await?.contains(name) || !state.broker.topics(name).await?.is_empty() {
+    if known(state).await?.contains(name) || !state.broker()?.topics(name).await?.is_empty() {
         return Ok(());
     }
     Err(Refusal::missing("Namespace does not exist"))

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 
-use super::AdminState;
 use super::connection::Reached;
 use super::refusal::Refusal;
+use super::{AdminState, BrokerPlace};
 use crate::broker::{BrokerAddresses, Located};
 use crate::domain::TopicName;
 
@@ -53,7 +53,7 @@ impl Asked {
         state: &AdminState,
         name: &TopicName,
     ) -> Result<(), Refusal> {
-        match state.broker.locate(name, self.authoritative).await? {
+        match state.broker()?.locate(name, self.authoritative).await? {
             Located::Here => Ok(()),
             Located::At(owner) => Err(self.at(&owner.http, false)),
             Located::Ask(candidate) => Err(self.at(&candidate.http, true)),
@@ -66,18 +66,18 @@ impl Asked {
         state: &Arc<AdminState>,
         name: &TopicName,
     ) -> Result<BrokerAddresses, Refusal> {
-        match state.broker.locate(name, self.authoritative).await? {
-            Located::Here => Ok(self.own(state)),
+        match state.broker()?.locate(name, self.authoritative).await? {
+            Located::Here => Ok(self.own(state.place()?)),
             Located::At(owner) => Ok(owner),
             Located::Ask(candidate) => Err(self.at(&candidate.http, true)),
         }
     }
 
     /// Our own addresses as this client should see them.
-    fn own(&self, state: &AdminState) -> BrokerAddresses {
-        let (pulsar, http) = (&state.config.pulsar_url, &state.web_url);
+    fn own(&self, place: &BrokerPlace) -> BrokerAddresses {
+        let (pulsar, http) = (&place.pulsar, &place.http);
         let host = self.local.as_ref().and_then(|local| local.rsplit_once(':'));
-        match host.filter(|_| state.config.host_of_connection) {
+        match host.filter(|_| place.is_guess) {
             None => BrokerAddresses { pulsar: pulsar.clone(), http: http.clone() },
             Some((host, _)) => {
                 let port = |url: &str| url.rsplit(':').next().unwrap_or_default().to_owned();

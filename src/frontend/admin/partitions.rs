@@ -34,7 +34,8 @@ pub(crate) async fn count(
     TopicPath(name): TopicPath,
     query: Query,
 ) -> Result<Json<PartitionsAnswer>, Refusal> {
-    let partitions = state.broker.partitions(&name, query.flag("checkAllowAutoCreation")).await?;
+    let partitions =
+        state.broker()?.partitions(&name, query.flag("checkAllowAutoCreation")).await?;
     Ok(Json(PartitionsAnswer { partitions }))
 }
 
@@ -48,7 +49,7 @@ pub(crate) async fn create(
         return Err(Refusal::invalid("a partition cannot have partitions"));
     }
     let count = parse_count(&body_of(body)?)?;
-    state.broker.create_partitioned(&name, count).await?;
+    state.broker()?.create_partitioned(&name, count).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -63,7 +64,7 @@ pub(crate) async fn remove(
     TopicPath(name): TopicPath,
     query: Query,
 ) -> Result<StatusCode, Refusal> {
-    let count = state.broker.partitions(&name, false).await?;
+    let count = state.broker()?.partitions(&name, false).await?;
     if count == 0 {
         return Err(Refusal::missing(format!("{name} is not partitioned")));
     }
@@ -85,7 +86,7 @@ pub(crate) async fn remove(
         }
     }
     let away: BTreeSet<TopicName> = others.iter().map(|(part, ..)| part.clone()).collect();
-    state.broker.delete_partitioned(&name, count, &away, force).await?;
+    state.broker()?.delete_partitioned(&name, count, &away, force).await?;
     for (part, http, authoritative) in &others {
         let rest = format!("?force={force}");
         match parts::ask(&state, Method::DELETE, (http, *authoritative), part, &rest).await {

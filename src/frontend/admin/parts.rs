@@ -21,7 +21,7 @@ pub(crate) enum Holder {
 
 /// Where a topic is served; it is taken if it is nobody's.
 pub(crate) async fn holder(state: &AdminState, name: &TopicName) -> Result<Holder, Refusal> {
-    Ok(match state.broker.locate(name, false).await? {
+    Ok(match state.broker()?.locate(name, false).await? {
         Located::Here => Holder::Here,
         Located::At(owner) => Holder::There(owner.http, false),
         Located::Ask(candidate) => Holder::There(candidate.http, true),
@@ -37,14 +37,19 @@ pub(crate) async fn ask(
     rest: &str,
 ) -> Result<Bytes, Refusal> {
     let joint = if rest.contains('?') { '&' } else { '?' };
-    let path = format!(
-        "/admin/v2/{}/{}/{}/{}{rest}{joint}authoritative={authoritative}",
+    let path = format!("/admin/v2/{}{rest}{joint}authoritative={authoritative}", topic_path(name));
+    peer::ask(&state.runtime, method, http, &path).await
+}
+
+/// `persistent/tenant/namespace/topic`, as it is part of a path.
+pub(crate) fn topic_path(name: &TopicName) -> String {
+    format!(
+        "{}/{}/{}/{}",
         name.domain().as_str(),
         encoded(&name.namespace().tenant),
         encoded(&name.namespace().namespace),
         encoded(name.local()),
-    );
-    peer::ask(&state.runtime, method, http, &path).await
+    )
 }
 
 /// Percent-encodes everything but what is never special in a path.

@@ -15,6 +15,9 @@ pub(crate) struct ClusterPath(pub(crate) String);
 /// `{bookie}`, 16 hexadecimal digits.
 pub(crate) struct BookiePath(pub(crate) BookieId);
 
+/// `{member}`, a number.
+pub(crate) struct MemberPath(pub(crate) u64);
+
 /// `{tenant}/{namespace}`.
 pub(crate) struct NamespacePath(pub(crate) NamespaceName);
 
@@ -108,6 +111,17 @@ impl<S: Send + Sync> FromRequestParts<S> for BookiePath {
         let id = u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16);
         let wrong = || Refusal::invalid("a bookie is named by 16 hexadecimal digits");
         Ok(Self(BookieId(id.ok_or_else(wrong)?)))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for MemberPath {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let named = Named::of(parts, state).await?;
+        let id = named.get("member")?.parse().ok().filter(|id| *id > 0);
+        let wrong = || Refusal::invalid("a member is named by a number above 0");
+        Ok(Self(id.ok_or_else(wrong)?))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::HOST;
+use http::header::{HOST, LOCATION};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::rt::TokioIo;
@@ -41,6 +41,27 @@ async fn exchange(
     http: &str,
     path: &str,
 ) -> Result<(StatusCode, Bytes), String> {
+    let answer = exchange_for(runtime, method, http, path).await?;
+    Ok((answer.status, answer.body))
+}
+
+/// What an HTTP server answered.
+pub(crate) struct HttpAnswer {
+    /// Good or not.
+    pub(crate) status: StatusCode,
+    /// Where to ask instead.
+    pub(crate) location: Option<String>,
+    /// The body.
+    pub(crate) body: Bytes,
+}
+
+/// Sends a request without a body to `http` (`http://host:port`). May hang: the deadline is the caller's.
+pub(crate) async fn exchange_for(
+    runtime: &Runtime,
+    method: Method,
+    http: &str,
+    path: &str,
+) -> Result<HttpAnswer, String> {
     fn text(error: impl std::fmt::Display) -> String {
         error.to_string()
     }
@@ -53,8 +74,10 @@ async fn exchange(
     let asking = async {
         let response = sender.send_request(request).await.map_err(text)?;
         let status = response.status();
+        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let location = location.map(str::to_owned);
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-        Ok((status, body.map_err(text)?.to_bytes()))
+        Ok(HttpAnswer { status, location, body: body.map_err(text)?.to_bytes() })
     };
     tokio::pin!(asking);
     tokio::select! {

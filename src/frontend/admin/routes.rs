@@ -9,8 +9,8 @@ use http::{Method, Uri};
 
 use super::refusal::Refusal;
 use super::{
-    AdminState, bookies, cluster, health, lookup, metrics, namespaces, partitions, statistics,
-    subscriptions, topics,
+    AdminState, bookies, cluster, health, lookup, metadata, metrics, namespaces, partitions,
+    statistics, subscriptions, topics,
 };
 use crate::domain::Domain;
 
@@ -52,6 +52,9 @@ pub(crate) fn router(state: Arc<AdminState>) -> Router {
         )
         .route("/admin/v2/bookies/{bookie}/decommission", put(bookies::decommission))
         .route("/admin/v2/under-replicated", get(bookies::under_replicated))
+        .route("/admin/v2/metadata", get(metadata::group))
+        .route("/admin/v2/metadata/leader/{member}", put(metadata::transfer))
+        .route("/admin/v2/metadata/members/{member}", put(metadata::add).delete(metadata::remove))
         .nest("/admin/v2/persistent", topic_routes(Domain::Persistent))
         .nest("/admin/v2/non-persistent", topic_routes(Domain::NonPersistent))
         .fallback(unknown)

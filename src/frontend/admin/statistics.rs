@@ -33,12 +33,12 @@ pub(crate) async fn topic(
     TopicPath(name): TopicPath,
     asked: Asked,
 ) -> Result<Json<TopicJson>, Refusal> {
-    if state.broker.partitions(&name, false).await? > 0 {
+    if state.broker()?.partitions(&name, false).await? > 0 {
         return Err(Refusal::missing(format!("{name} is partitioned: ask for partitioned-stats")));
     }
     asked.at_owner(&state, &name).await?;
-    let stats = state.broker.topic(&name, false).await?.stats().await;
-    Ok(Json(TopicJson::new(&stats, &state.config.advertised_host)))
+    let stats = state.broker()?.topic(&name, false).await?.stats().await;
+    Ok(Json(TopicJson::new(&stats, &state.place()?.host)))
 }
 
 /// Ledgers and cursors of one topic.
@@ -48,7 +48,7 @@ pub(crate) async fn internal(
     asked: Asked,
 ) -> Result<Json<InternalStatsJson>, Refusal> {
     asked.at_owner(&state, &name).await?;
-    let stats = state.broker.topic(&name, false).await?.stats().await;
+    let stats = state.broker()?.topic(&name, false).await?.stats().await;
     Ok(Json(InternalStatsJson::new(&stats)))
 }
 
@@ -58,13 +58,13 @@ pub(crate) async fn partitioned(
     TopicPath(name): TopicPath,
     query: Query,
 ) -> Result<Json<Value>, Refusal> {
-    let count = state.broker.partitions(&name, false).await?;
+    let count = state.broker()?.partitions(&name, false).await?;
     if count == 0 {
         return Err(Refusal::missing(format!("{name} is not partitioned")));
     }
     // On unless refused, as in Pulsar.
     let is_each_wanted = query.value("perPartition") != Some("false");
-    let host = &state.config.advertised_host;
+    let host = &state.place()?.host;
     let mut all = Vec::new();
     let mut partitions = BTreeMap::new();
     let mut others = Vec::new();
@@ -75,7 +75,7 @@ pub(crate) async fn partitioned(
             others.push((part.to_string(), json(&answer)?));
             continue;
         }
-        let stats = state.broker.topic(&part, false).await?.stats().await;
+        let stats = state.broker()?.topic(&part, false).await?.stats().await;
         if is_each_wanted {
             partitions.insert(part.to_string(), TopicJson::new(&stats, host));
         }
@@ -107,7 +107,7 @@ pub(crate) async fn last_message(
     asked: Asked,
 ) -> Result<Json<MessageIdJson>, Refusal> {
     asked.at_owner(&state, &name).await?;
-    let stats = state.broker.topic(&name, false).await?.stats().await;
+    let stats = state.broker()?.topic(&name, false).await?.stats().await;
     let (ledger_id, entry_id) = match stats.last_position {
         Some(position) => (i64::try_from(position.ledger.0).unwrap_or(i64::MAX), position.entry.0),
         None => (-1, -1),

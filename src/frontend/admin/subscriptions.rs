@@ -21,7 +21,7 @@ pub(crate) async fn list(
     TopicPath(name): TopicPath,
     asked: Asked,
 ) -> Result<Json<BTreeSet<String>>, Refusal> {
-    let count = state.broker.partitions(&name, false).await?;
+    let count = state.broker()?.partitions(&name, false).await?;
     if count == 0 {
         asked.at_owner(&state, &name).await?;
     }
@@ -37,7 +37,7 @@ pub(crate) async fn list(
             names.extend(listed);
             continue;
         }
-        let topic = state.broker.topic(&part, false).await?;
+        let topic = state.broker()?.topic(&part, false).await?;
         names.extend(topic.subscriptions().await?);
     }
     Ok(Json(names))
@@ -51,7 +51,7 @@ pub(crate) async fn remove(
     query: Query,
     asked: Asked,
 ) -> Result<StatusCode, Refusal> {
-    let count = state.broker.partitions(&path.topic, false).await?;
+    let count = state.broker()?.partitions(&path.topic, false).await?;
     if count == 0 {
         asked.at_owner(&state, &path.topic).await?;
     }
@@ -68,7 +68,7 @@ pub(crate) async fn remove(
             }
             continue;
         }
-        let topic = state.broker.topic(&part, false).await?;
+        let topic = state.broker()?.topic(&part, false).await?;
         match topic.delete_subscription(&path.subscription, query.flag("force")).await {
             Ok(()) => removed += 1,
             Err(BrokerError::SubscriptionNotFound(_)) => {}

@@ -19,7 +19,7 @@ use crate::runtime::{Accepted, Shutdown, real};
 fn config() -> AdminConfig {
     AdminConfig {
         idle_limit: Duration::from_millis(200),
-        ..AdminConfig::new("127.0.0.1:0", "localhost", "pulsar://localhost:6650", "standalone")
+        ..AdminConfig::new("127.0.0.1:0", "standalone")
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) async fn list(
     axum::Extension(domain): axum::Extension<Domain>,
     NamespacePath(name): NamespacePath,
 ) -> Result<Json<Vec<String>>, Refusal> {
-    let topics = state.broker.topics(&name).await?;
+    let topics = state.broker()?.topics(&name).await?;
     let of_domain = topics.iter().filter(|topic| topic.domain() == domain);
     Ok(Json(of_domain.map(ToString::to_string).collect()))
 }
@@ -47,7 +47,7 @@ async fn partitioned_of(
     domain: Domain,
     namespace: &NamespaceName,
 ) -> Result<BTreeSet<TopicName>, Refusal> {
-    let topics = state.broker.topics(namespace).await?;
+    let topics = state.broker()?.topics(namespace).await?;
     let candidates: BTreeSet<TopicName> = topics
         .iter()
         .filter(|topic| topic.domain() == domain && topic.partition().is_some())
@@ -56,7 +56,7 @@ async fn partitioned_of(
     let mut found = BTreeSet::new();
     for candidate in candidates {
         // A topic may merely be called like a partition.
-        if state.broker.partitions(&candidate, true).await? > 0 {
+        if state.broker()?.partitions(&candidate, true).await? > 0 {
             found.insert(candidate);
         }
     }
@@ -70,7 +70,7 @@ pub(crate) async fn create(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<StatusCode, Refusal> {
     check_properties(&body_of(body)?)?;
-    state.broker.create_topic(&name).await?;
+    state.broker()?.create_topic(&name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -102,11 +102,11 @@ pub(crate) async fn remove(
     query: Query,
     asked: Asked,
 ) -> Result<StatusCode, Refusal> {
-    if state.broker.partitions(&name, false).await? > 0 {
+    if state.broker()?.partitions(&name, false).await? > 0 {
         return Err(Refusal::invalid(format!("{name} is partitioned: delete its partitions")));
     }
     asked.at_owner(&state, &name).await?;
-    state.broker.delete_topic(&name, query.flag("force")).await?;
+    state.broker()?.delete_topic(&name, query.flag("force")).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -117,20 +117,20 @@ pub(crate) async fn unload(
     TopicPath(name): TopicPath,
     asked: Asked,
 ) -> Result<StatusCode, Refusal> {
-    let count = state.broker.partitions(&name, false).await?;
+    let count = state.broker()?.partitions(&name, false).await?;
     if count == 0 {
         asked.at_owner(&state, &name).await?;
     }
     let mut here = BTreeSet::new();
     for part in parts_of(&name, count) {
-        match state.broker.other_owner(&state.broker.bundle_of(&part).await?).await? {
+        match state.broker()?.other_owner(&state.broker()?.bundle_of(&part).await?).await? {
             None => drop(here.insert(part)),
             Some(owner) => {
                 parts::ask(&state, Method::PUT, (&owner.http, false), &part, "/unload").await?;
             }
         }
     }
-    for topic in state.broker.loaded_topics() {
+    for topic in state.broker()?.loaded_topics() {
         if here.contains(topic.name()) {
             topic.unload().await;
         }

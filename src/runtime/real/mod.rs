@@ -7,7 +7,9 @@
 )]
 
 mod blocking;
+mod child;
 mod clock;
+mod connection_owner;
 mod disk;
 mod file;
 mod index;
@@ -20,6 +22,8 @@ use std::sync::Arc;
 
 use super::{Clock, Disk, Network, Random, Runtime, Tasks};
 
+pub use child::{ChildProcess, ChildSignal, end_with_parent, free_port, own_process};
+pub use connection_owner::connection_owner;
 pub use process::{ProcessSignals, run};
 
 /// The production runtime. Must be called inside [`run`] (or another multi-threaded tokio runtime).

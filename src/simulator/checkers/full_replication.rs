@@ -1,10 +1,10 @@
 //! P1 after repair: every confirmed entry of every ledger is on its whole write set, byte for byte the same.
-//! Reads each bookie directly, by its node's handle. Entries of an open ledger's last fragment are its
+//! Reads each bookie directly. Entries of an open ledger's last fragment are its
 //! writer's business and are left out.
 
 use std::collections::BTreeMap;
 
-use crate::bookie::Bookie;
+use super::{Holder, client_of};
 use crate::domain::{BookieId, Entry, EntryId, ReadRequest};
 use crate::ledger::{LedgerRecord, LedgerState};
 use crate::metadata::{Metadata, MetadataError, Pages};
@@ -14,7 +14,7 @@ const BATCH: u32 = 256;
 
 /// How many copies were compared, or the first place where replication is not complete. `bookies` are all
 /// bookies of the cluster, running.
-pub async fn full_replication(metadata: &Metadata, bookies: &[Bookie]) -> Result<u64, String> {
+pub async fn full_replication(metadata: &Metadata, bookies: &[Holder]) -> Result<u64, String> {
     let mut compared = 0;
     let mut pages = Pages::new(metadata, LedgerRecord::PREFIX);
     let unlisted = |error: MetadataError| format!("no list of ledgers: {error}");
@@ -28,7 +28,7 @@ pub async fn full_replication(metadata: &Metadata, bookies: &[Bookie]) -> Result
     Ok(compared)
 }
 
-async fn check_ledger(record: &LedgerRecord, bookies: &[Bookie]) -> Result<u64, String> {
+async fn check_ledger(record: &LedgerRecord, bookies: &[Holder]) -> Result<u64, String> {
     let mut compared = 0;
     for (index, fragment) in record.fragments.iter().enumerate() {
         let next = record.fragments.get(index + 1).map(|next| next.first_entry.previous());
@@ -65,13 +65,13 @@ async fn check_ledger(record: &LedgerRecord, bookies: &[Bookie]) -> Result<u64, 
 /// At least one entry, from `first` on.
 async fn read(
     record: &LedgerRecord,
-    bookies: &[Bookie],
+    bookies: &[Holder],
     holder: BookieId,
     first: EntryId,
     last: EntryId,
 ) -> Result<Vec<Entry>, String> {
     let place = format!("{}:{first} ({})", record.ledger, record.purpose);
-    let Some(bookie) = bookies.iter().find(|bookie| bookie.id() == holder) else {
+    let Some(bookie) = client_of(bookies, holder) else {
         return Err(format!("{place} is to be on {holder}, which is gone"));
     };
     let request = ReadRequest {

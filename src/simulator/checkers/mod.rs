@@ -42,9 +42,28 @@ pub use subscription::{
 
 pub use watches_miss_nothing::watches_miss_nothing;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::history::History;
+use crate::bookie::Bookie;
+use crate::domain::BookieId;
+use crate::ledger::BookieClient;
+use crate::node::bookie_registry::LocalBookie;
+
+/// A bookie whose copies are looked at, wherever it runs.
+pub type Holder = (BookieId, Arc<dyn BookieClient>);
+
+/// A bookie of this process.
+pub fn holder(bookie: &Bookie) -> Holder {
+    (bookie.id(), Arc::new(LocalBookie::new(bookie.clone())))
+}
+
+/// The client of a bookie among those that are looked at.
+fn client_of(holders: &[Holder], bookie: BookieId) -> Option<&dyn BookieClient> {
+    holders.iter().find(|(id, _)| *id == bookie).map(|(_, client)| client.as_ref())
+}
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,7 @@
 //! P1, P2: all copies of a closed ledger's entries are equal, and there are enough of them.
-//! Reads each bookie directly, by its node's handle.
+//! Reads each bookie directly.
 
-use super::Finding;
-use crate::bookie::Bookie;
+use super::{Finding, Holder, client_of};
 use crate::domain::{BookieId, EntryId, ReadError, ReadRequest};
 use crate::ledger::{LedgerRecord, LedgerState};
 use crate::metadata::{Metadata, Pages};
@@ -11,7 +10,7 @@ use crate::metadata::{Metadata, Pages};
 /// `may_rot` is the bookie whose copies may be damaged: a damaged copy there still counts as a copy.
 pub async fn replicas_agree(
     metadata: &Metadata,
-    bookies: &[Bookie],
+    bookies: &[Holder],
     may_rot: Option<BookieId>,
 ) -> Finding {
     let mut finding = Finding::default();
@@ -42,7 +41,7 @@ pub async fn replicas_agree(
 
 async fn check_ledger(
     record: &LedgerRecord,
-    bookies: &[Bookie],
+    bookies: &[Holder],
     may_rot: Option<BookieId>,
     finding: &mut Finding,
 ) {
@@ -57,7 +56,7 @@ async fn check_ledger(
         let mut copies = Vec::new();
         let mut holders = 0;
         for holder in record.write_set(fragment, entry) {
-            let Some(bookie) = bookies.iter().find(|bookie| bookie.id() == holder) else {
+            let Some(bookie) = client_of(bookies, holder) else {
                 continue;
             };
             let request = ReadRequest {

@@ -1,5 +1,6 @@
-//! What clients do in a run, through the real Pulsar front end and metadata's service. Workloads only talk and write down;
-//! judging is the checkers' work.
+//! What clients do in a run, through the real Pulsar front end and metadata's service. Workloads only talk and
+//! write down; judging is the checkers' work. They run on any runtime: simulated, and in `chaos` against real
+//! processes.
 
 mod consume;
 mod damage;
@@ -19,9 +20,8 @@ pub use session::{SessionError, Told, WorkloadClient, property};
 
 use std::sync::Arc;
 
-use super::history::{DRAINED_SUBSCRIPTIONS, SharedHistory};
+use super::history::{DRAINED_SUBSCRIPTIONS, HistoryClock, SharedHistory};
 use super::plan::Plan;
-use crate::runtime::sim::World;
 use crate::runtime::{Runtime, ShutdownSignal};
 
 /// What every workload is given.
@@ -37,8 +37,8 @@ pub struct WorkloadContext {
     pub history: SharedHistory,
     /// The run's settings.
     pub plan: Arc<Plan>,
-    /// For the one clock all events of the history are stamped with.
-    pub world: World,
+    /// The one clock all events of the history are stamped with.
+    pub clock: HistoryClock,
     /// Ends the workload.
     pub stop: ShutdownSignal,
 }
@@ -51,8 +51,8 @@ pub use super::history::EXCLUSIVE;
 pub const SHARED: &str = DRAINED_SUBSCRIPTIONS[1];
 
 impl WorkloadContext {
-    /// Virtual nanoseconds since the start of the run, the same for every node.
+    /// Nanoseconds of the history's clock.
     pub fn stamp(&self) -> u64 {
-        u64::try_from(self.world.now().as_nanos()).unwrap_or(u64::MAX)
+        u64::try_from(self.clock.now().as_nanos()).unwrap_or(u64::MAX)
     }
 }
