@@ -9,6 +9,10 @@ mod failed_sync;
 mod fencing;
 mod index_rebuild;
 mod ownership;
+#[cfg(feature = "mutants")]
+mod planted_bugs;
 mod power_loss;
+mod recovery;
 mod repair;
 mod support;
+mod takeover;

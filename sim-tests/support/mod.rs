@@ -1,5 +1,8 @@
 //! A cluster without faults of its own, a client, and words for what scenarios do to them.
 
+pub mod brokers;
+pub mod ledgers;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +26,8 @@ pub struct Stage {
     client: SimNode,
     plan: Arc<Plan>,
     next: u64,
+    /// The only broker clients are told of; none: all.
+    asks: Option<String>,
 }
 
 /// Runs a scenario on a thread of its own, as each world needs.
@@ -47,7 +52,7 @@ where
         World::run(1, WorldSettings::default(), move |world| async move {
             let cluster = Cluster::create(&world, &plan);
             let client = world.create_node("client-0", "client-0");
-            let mut stage = Stage { world, cluster, client, plan, next: 0 };
+            let mut stage = Stage { world, cluster, client, plan, next: 0, asks: None };
             stage.wait_until_served().await;
             play(stage).await;
         });
@@ -86,12 +91,20 @@ impl Stage {
     pub fn context(&self) -> WorkloadContext {
         WorkloadContext {
             runtime: self.client.runtime(),
-            broker: self.cluster.broker_address(),
+            broker: match &self.asks {
+                Some(host) => format!("{host}:6650"),
+                None => self.cluster.broker_address(),
+            },
             history: SharedHistory::default(),
             plan: Arc::clone(&self.plan),
             world: self.world.clone(),
             stop: Shutdown::new().signal(),
         }
+    }
+
+    /// From now on clients know only this broker, or all of them.
+    pub fn ask_only(&mut self, broker: Option<&str>) {
+        self.asks = broker.map(str::to_owned);
     }
 
     /// The client machine's runtime.

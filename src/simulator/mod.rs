@@ -8,6 +8,9 @@ pub mod cluster;
 mod draw;
 /// What clients did and were told.
 pub mod history;
+/// Hunting planted bugs with tests.
+#[cfg(feature = "mutants")]
+pub mod mutant_hunt;
 /// Every planted bug.
 pub mod mutant_list;
 /// Injects faults.
