@@ -1,8 +1,6 @@
 //! Every planted bug that a property test has to catch is caught by it, each in a process of its own.
 
-use std::process::{Command, Stdio};
-
-use seawall::invariant::mutants::VARIABLE;
+use seawall::simulator::mutant_hunt::tests_pass;
 use seawall::simulator::mutant_list::{Hunt, MUTANTS};
 
 /// Consensus hunts its own, with a search made for it.
@@ -12,21 +10,14 @@ const HUNTS_ITS_OWN: &str = "consensus_mutants";
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=12;
 
 /// Whether the tests of this module pass in a process with this planted bug.
-#[allow(clippy::disallowed_methods, reason = "a planted bug lives as long as its process")]
 fn passes(module: &str, mutant: &str, seed: u64) -> bool {
-    let status = Command::new(std::env::current_exe().unwrap())
-        .args([&format!("{module}::"), "--quiet"])
-        .env(VARIABLE, mutant)
+    let variables = [
         // The failure is wanted: neither kept for later runs nor made small.
-        .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
-        .env("PROPTEST_MAX_SHRINK_ITERS", "0")
-        .env("PROPTEST_RNG_SEED", seed.to_string())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .unwrap();
-    status.success()
+        ("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true"),
+        ("PROPTEST_MAX_SHRINK_ITERS", "0"),
+        ("PROPTEST_RNG_SEED", &seed.to_string()),
+    ];
+    tests_pass(&format!("{module}::"), mutant, &variables)
 }
 
 #[test]

@@ -176,3 +176,36 @@ fn a_locked_ledger_is_left_to_its_holder() {
         stage.finish().await;
     });
 }
+
+#[test]
+fn a_copy_that_took_long_does_not_undo_the_writers_ensemble_change() {
+    let quorum = Quorum::new(3, 3, 2).unwrap();
+    let slow = RepairConfig { bytes_per_second: 200, ..by_hand() };
+    on_stage(3, quorum, 0, slow, |mut stage| async move {
+        assert!(stage.create().await);
+        stage.append(0, 40);
+        stage.pass(Duration::from_secs(1)).await;
+        let ensemble = stage.last_ensemble().await;
+        // One bookie of the three goes away: the writer begins a second fragment, and the first can grow no more.
+        stage.change(ensemble[1], |fake| (fake.is_up, fake.is_registered) = (false, false));
+        stage.append(0, 5);
+        stage.pass(Duration::from_secs(4)).await;
+        assert_eq!(stage.fragments().await, 2);
+        // Another is lost, and its copies of the first fragment are made elsewhere. That takes seconds.
+        stage.victim = ensemble[0];
+        stage.lose_victim();
+        let flaw = Flaw { bookie: ensemble[0], kind: FlawKind::Lost };
+        stage.markers.note(stage.ledger().await, &[flaw]).await.unwrap();
+        stage.start_repair();
+        stage.pass(Duration::from_secs(1)).await;
+        // Meanwhile the writer begins a third fragment.
+        stage.append(0, 5);
+        stage.pass(Duration::from_secs(4)).await;
+        assert_eq!(stage.fragments().await, 3);
+        for _ in 0..60 {
+            stage.pass(Duration::from_millis(500)).await;
+            stage.check().await;
+        }
+        stage.finish().await;
+    });
+}

@@ -10,6 +10,10 @@ mod fencing;
 mod index_rebuild;
 mod metadata_group;
 mod ownership;
+#[cfg(feature = "mutants")]
+mod planted_bugs;
 mod power_loss;
+mod recovery;
 mod repair;
 mod support;
+mod takeover;

@@ -3,44 +3,15 @@
 
 use std::time::Duration;
 
-use seawall::broker::Broker;
-use seawall::domain::{Position, TopicName};
+use seawall::domain::TopicName;
 use seawall::simulator::checkers::final_chain;
 use seawall::simulator::history::{MessageNumber, encode_body};
 use seawall::simulator::plan::Topology;
 use seawall::simulator::workloads::{Told, WorkloadClient};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::support::brokers::{owner, publish_on};
 use crate::support::{Stage, TOPIC, scenario_with};
-
-/// The machine that serves the topic, and its broker.
-async fn owner(stage: &mut Stage) -> (String, Broker) {
-    let name = TopicName::parse(TOPIC).unwrap();
-    for _ in 0..600 {
-        for node in &stage.cluster.nodes {
-            let serving = node.serving();
-            let Some(broker) = serving.as_ref().and_then(|node| node.broker()) else { continue };
-            if broker.loaded_topics().iter().any(|topic| *topic.name() == name) {
-                return (node.machine.name().to_owned(), broker.clone());
-            }
-        }
-        stage.pass(Duration::from_millis(100)).await;
-    }
-    panic!("nobody serves the topic");
-}
-
-/// Publishes until so many were acknowledged in all, as a client that connects again would.
-async fn publish_on(stage: &mut Stage, count: usize) -> Vec<(MessageNumber, Position)> {
-    let mut acknowledged = Vec::new();
-    for _ in 0..200 {
-        acknowledged.extend(stage.publish(5).await);
-        if acknowledged.len() >= count {
-            return acknowledged;
-        }
-        stage.pass(Duration::from_millis(200)).await;
-    }
-    panic!("only {} of {count} were acknowledged", acknowledged.len());
-}
 
 #[test]
 fn another_broker_takes_over_when_the_owner_dies() {
@@ -93,6 +64,7 @@ fn a_bundle_passed_back_and_forth_loses_nothing() {
                     acknowledged.extend(publish_on(&mut stage, 5).await);
                     stage.world.heal_all();
                     stage.pass(Duration::from_secs(5)).await;
+                    assert!(broker.loaded_topics().is_empty(), "it was told, and closed the topic");
                 }
             }
             stage.all_there(&acknowledged).await;

@@ -230,6 +230,23 @@ impl Stage {
         BookieId(2 + number as u64 % 5)
     }
 
+    /// The record of the one ledger of a play.
+    async fn record(&self) -> LedgerRecord {
+        self.records().await.into_values().next().expect("a ledger").0
+    }
+
+    pub async fn ledger(&self) -> LedgerId {
+        self.record().await.ledger
+    }
+
+    pub async fn fragments(&self) -> usize {
+        self.record().await.fragments.len()
+    }
+
+    pub async fn last_ensemble(&self) -> Vec<BookieId> {
+        self.record().await.fragments.pop().expect("a fragment").ensemble
+    }
+
     async fn records(&self) -> BTreeMap<LedgerId, (LedgerRecord, Revision)> {
         let listed = self.metadata.list(LedgerRecord::PREFIX, None, 1000).await.unwrap();
         let decode = |value: &Bytes| serde_json::from_slice::<LedgerRecord>(value).unwrap();

@@ -1,5 +1,8 @@
 //! A cluster without faults of its own, a client, and words for what scenarios do to them.
 
+pub mod brokers;
+pub mod ledgers;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +28,8 @@ pub struct Stage {
     /// What clients of metadata were told, and what its members did.
     pub history: SharedHistory,
     next: u64,
+    /// The only broker clients are told of; none: all.
+    asks: Option<String>,
 }
 
 /// Runs a scenario on a thread of its own, as each world needs.
@@ -50,7 +55,7 @@ where
             let history = SharedHistory::default();
             let cluster = Cluster::create(&world, &plan, &history);
             let client = world.create_node("client-0", "client-0");
-            let mut stage = Stage { world, cluster, client, plan, history, next: 0 };
+            let mut stage = Stage { world, cluster, client, plan, history, next: 0, asks: None };
             stage.wait_until_served().await;
             play(stage).await;
         });
@@ -89,7 +94,10 @@ impl Stage {
     pub fn context(&self) -> WorkloadContext {
         WorkloadContext {
             runtime: self.client.runtime(),
-            broker: self.cluster.broker_address(),
+            broker: match &self.asks {
+                Some(host) => format!("{host}:6650"),
+                None => self.cluster.broker_address(),
+            },
             metadata_addresses: self.cluster.metadata_addresses(),
             history: self.history.clone(),
             plan: Arc::clone(&self.plan),
@@ -99,6 +107,11 @@ impl Stage {
             },
             stop: Shutdown::new().signal(),
         }
+    }
+
+    /// From now on clients know only this broker, or all of them.
+    pub fn ask_only(&mut self, broker: Option<&str>) {
+        self.asks = broker.map(str::to_owned);
     }
 
     /// The client machine's runtime.

@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::testing::{Cluster, Mode, Recorder, in_runtime};
 use super::{
-    AppendRefused, CloseError, LedgerReadError, LedgerState, LedgerWriter, Quorum, RecoveryError,
-    WriterEnd,
+    AppendRefused, CloseError, LedgerReadError, LedgerRecord, LedgerState, LedgerWriter, Quorum,
+    RecoveryError, WriterEnd,
 };
 use crate::domain::{BookieId, EntryId, LedgerId, ReadError};
 use crate::runtime::real;
@@ -376,5 +376,44 @@ fn recovery_replaces_a_bookie_without_telling_metadata_early() {
         assert_ne!(after[2], before[2]);
         assert_eq!(cluster.bookies.get(after[2]).count(ledger), 5);
         check_all(&cluster, ledger, 5).await;
+    });
+}
+
+/// Waits until an open ledger is written to other bookies than this one.
+async fn replaced(cluster: &Cluster, ledger: LedgerId, bookie: BookieId) {
+    while ensemble(cluster, ledger).await.contains(&bookie) {
+        real::runtime().clock.sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[test]
+fn an_ensemble_change_keeps_what_repair_changed_meanwhile() {
+    in_runtime(|| async {
+        let cluster = Cluster::new(6);
+        let recorder = Recorder::new();
+        let writer = cluster.client.create(quorum(3, 3, 2), "t", recorder.clone()).await.unwrap();
+        let ledger = writer.ledger();
+        let first = ensemble(&cluster, ledger).await;
+        writer.append(payloads(0..5)).unwrap();
+        recorder.confirmed_at(4).await;
+        cluster.bookies.get(first[0]).set_mode(Mode::Poisoned);
+        writer.append(payloads(5..8)).unwrap();
+        replaced(&cluster, ledger, first[0]).await;
+        writer.append(payloads(8..10)).unwrap();
+        recorder.confirmed_at(9).await;
+        // The first fragment can grow no more. While the writer replaces a bookie of the last one, repair moves a
+        // place of the first.
+        let mut repaired = cluster.client.record(ledger).await.unwrap().unwrap();
+        assert_eq!(repaired.fragments.len(), 2);
+        let spare = (1..=6).map(BookieId).find(|bookie| !first.contains(bookie)).unwrap();
+        repaired.fragments[0].ensemble[0] = spare;
+        let value = Bytes::from(serde_json::to_vec(&repaired).unwrap());
+        cluster.metadata.intrude(LedgerRecord::key(ledger), value);
+        let last = ensemble(&cluster, ledger).await;
+        cluster.bookies.get(last[1]).set_mode(Mode::Poisoned);
+        writer.append(payloads(10..12)).unwrap();
+        replaced(&cluster, ledger, last[1]).await;
+        let record = cluster.client.record(ledger).await.unwrap().unwrap();
+        assert_eq!(record.fragments[..2], repaired.fragments[..], "what repair did is undone");
     });
 }

@@ -12,6 +12,9 @@ mod draw;
 pub mod history;
 /// What metadata's clients were told, and what its members did.
 pub mod metadata_history;
+/// Hunting planted bugs with tests.
+#[cfg(feature = "mutants")]
+pub mod mutant_hunt;
 /// Every planted bug.
 pub mod mutant_list;
 /// Injects faults.

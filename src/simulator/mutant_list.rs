@@ -28,6 +28,24 @@ pub enum Hunt {
     /// A module of property tests in the test binary `proptests`: what breaks cannot come about in a run, or
     /// far too rarely.
     Property(&'static str),
+    /// Scripted scenarios in the test binary `sim-tests`, by a part of their names: what breaks needs steps in
+    /// an order that a random run does not find.
+    Scenario(&'static str),
+    /// Unit tests of the library, by a part of their names: what breaks is below a node, and one part of it
+    /// shows the bug.
+    Unit(&'static str),
+}
+
+impl Hunt {
+    /// The kind and the name of the tests that have to catch it, if they are not simulated runs.
+    pub const fn tests(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Simulator { .. } => None,
+            Self::Property(tests) => Some(("property", tests)),
+            Self::Scenario(tests) => Some(("scenario", tests)),
+            Self::Unit(tests) => Some(("unit test", tests)),
+        }
+    }
 }
 
 const fn on(
@@ -43,25 +61,68 @@ const fn by(property: &'static str, name: &'static str, what: &'static str) -> M
     Mutant { name, what, hunt: Hunt::Property(property) }
 }
 
+const fn scenario(tests: &'static str, name: &'static str, what: &'static str) -> Mutant {
+    Mutant { name, what, hunt: Hunt::Scenario(tests) }
+}
+
+const fn unit(tests: &'static str, name: &'static str, what: &'static str) -> Mutant {
+    Mutant { name, what, hunt: Hunt::Unit(tests) }
+}
+
 use Topology::{Cluster, Standalone, Swarm};
 
 /// Every planted bug.
 pub const MUTANTS: &[Mutant] = &[
     on(Standalone, "B-ack-early", 1, "an acknowledgement is answered before it is durable"),
-    on(Swarm, "B-claim", 0, "a topic's record is claimed without looking at its version"),
-    on(Swarm, "B-deposed", 0, "nobody tells a broker that its bundle was taken"),
+    scenario(
+        "takeover::a_claim_of_an_old_record",
+        "B-claim",
+        "a topic's record is claimed without looking at its version",
+    ),
+    scenario(
+        "ownership::a_bundle_passed_back_and_forth",
+        "B-deposed",
+        "nobody tells a broker that its bundle was taken",
+    ),
     on(Swarm, "B-epoch", 5, "a new owner keeps the topic's epoch"),
     on(Swarm, "B-fence", 2, "a new owner reads the last ledger without fencing its writer"),
-    on(Swarm, "B-late-load", 0, "a topic loaded after its bundle was given up is served"),
-    on(Swarm, "B-owner-put", 0, "a bundle is taken without looking at its record's version"),
-    on(Swarm, "B-release-early", 0, "a bundle is released before its topics are closed"),
-    on(Cluster, "B-roll", 0, "entries go to the next ledger before the chain names it"),
-    on(Swarm, "B-stale-lookup", 0, "a lookup is answered from memory for ever"),
-    on(Cluster, "B1", 0, "empty ledgers are deleted before the chain drops them"),
-    on(Standalone, "B10", 0, "trimming does not look at cursors again"),
+    scenario(
+        "ownership::a_topic_loaded_after",
+        "B-late-load",
+        "a topic loaded after its bundle was given up is served",
+    ),
+    unit(
+        "broker::ownership::tests::owners_never",
+        "B-owner-put",
+        "a bundle is taken without looking at its record's version",
+    ),
+    unit(
+        "broker::ownership::tests::owners_never",
+        "B-release-early",
+        "a bundle is released before its topics are closed",
+    ),
+    unit(
+        "managed_ledger::tests::nothing_is_confirmed",
+        "B-roll",
+        "entries go to the next ledger before the chain names it",
+    ),
+    scenario(
+        "ownership::another_broker_takes_over",
+        "B-stale-lookup",
+        "a lookup is answered from memory for ever",
+    ),
+    unit(
+        "managed_ledger::tests::an_empty_ledger_is_kept",
+        "B1",
+        "empty ledgers are deleted before the chain drops them",
+    ),
+    unit(
+        "managed_ledger::tests::a_cursor_made_during_a_trim",
+        "B10",
+        "trimming does not look at cursors again",
+    ),
     on(Standalone, "B13", 2, "a reset drops a cursor's properties"),
     on(Standalone, "B16", 1, "bit sets of a batch are overwritten, not combined"),
-    on(Standalone, "B20", 0, "only the newest pending read has a deadline"),
     on(Standalone, "B22", 1, "mark-delete is stored ahead of what was acknowledged"),
     by("managed_ledger_model", "B4", "answers of an old ledger count for the new one"),
     on(Standalone, "B5", 2, "a refused entry stays in the queue"),
@@ -78,20 +139,32 @@ pub const MUTANTS: &[Mutant] = &[
     on(Cluster, "L-early", 2, "an entry is confirmed at one copy"),
     on(Cluster, "L-hole", 20, "entries are confirmed out of order"),
     by("recovery_model", "L1", "recovery reads do not fence"),
-    on(Cluster, "L10", 0, "a conflict is resolved with a stale record"),
-    on(Cluster, "L17", 0, "a replacement is in the ensemble already"),
+    unit(
+        "ledger::tests::an_ensemble_change_keeps",
+        "L10",
+        "a conflict is resolved with a stale record",
+    ),
+    unit(
+        "placement::tests::ensembles_are_distinct",
+        "L17",
+        "a replacement is in the ensemble already",
+    ),
     by("recovery_model", "L2", "recovery ignores the floor of the last fragment"),
     on(Cluster, "L20", 13, "bookies not heard count as heard"),
     on(Cluster, "L22", 2, "one absent copy ends recovery"),
     by("recovery_model", "L23", "recovery adds carry an advancing last add confirmed"),
-    on(Cluster, "L25", 0, "any conflict on close is fatal"),
-    on(Cluster, "L29", 0, "a reader does not check which entry it got"),
-    on(Cluster, "L4", 0, "recovery reads follow the changed ensemble"),
+    unit("ledger::tests::conflicts_with_repair", "L25", "any conflict on close is fatal"),
+    unit("ledger::reader::verify::tests", "L29", "a reader does not check which entry it got"),
+    unit("ledger::recovery::tests", "L4", "recovery reads follow the changed ensemble"),
     by("recovery_model", "L5", "a failed recovery add closes the ledger"),
     by("ledger_writer_model", "L7", "copies on a replaced bookie still count"),
     by("ledger_writer_model", "L8", "entries are confirmed while the ensemble changes"),
-    on(Swarm, "M-cas", 0, "compare-and-set ignores the version"),
-    on(Swarm, "M-fsync", 0, "metadata trusts a log read back after its sync failed"),
+    unit("metadata::store::tests", "M-cas", "compare-and-set ignores the version"),
+    unit(
+        "single_node::tests::a_group_read_back",
+        "M-fsync",
+        "metadata trusts a log read back after its sync failed",
+    ),
     on(Swarm, "M-install", 0, "a snapshot taken over is not written to the disk"),
     by("consensus_mutants", "M-install-members", "an installed snapshot loses the membership"),
     by("consensus_mutants", "M-joint", "a joint membership is content with the new half"),
@@ -104,7 +177,11 @@ pub const MUTANTS: &[Mutant] = &[
     on(Swarm, "M-stale-read", 0, "a leader answers reads without asking whether it still leads"),
     by("consensus_mutants", "M-stale-vote", "a vote is given to a log that is behind"),
     by("consensus_mutants", "M-truncate", "an append cuts off a tail that matches"),
-    on(Swarm, "M-unsynced", 0, "metadata answers before its sync"),
+    unit(
+        "single_node::tests::an_answer_outlives",
+        "M-unsynced",
+        "metadata answers before its sync",
+    ),
     by("consensus_mutants", "M-unsynced-append", "a follower answers before it has written"),
     on(Swarm, "M-vote", 0, "term and vote are not written"),
     on(Cluster, "M-watch", 2, "a watch misses what changed while it began"),
@@ -112,30 +189,74 @@ pub const MUTANTS: &[Mutant] = &[
     by("consensus_mutants", "M1", "a proposal is answered before it is committed"),
     by("consensus_mutants", "M19", "a follower compares indexes, not terms"),
     by("consensus_mutants", "M2", "a follower commits what this append has not validated"),
-    on(Swarm, "M25", 0, "a member's log is dropped before the snapshot is durable"),
+    unit(
+        "replicated::tests::an_installed_snapshot",
+        "M25",
+        "a member's log is dropped before the snapshot is durable",
+    ),
     by("consensus_mutants", "M5", "a vote is not durable before it is given"),
     by("consensus_mutants", "M7", "a membership change begins before the one before is settled"),
     by("consensus_mutants", "M8", "a membership change skips the joint membership"),
     on(Standalone, "P-order", 1, "outcomes come out of publishing order"),
     by("repair_model", "R-early", "a record is changed before the copy is complete"),
     by("repair_model", "R-gc", "copies are dropped without a word to who made them"),
-    on(Cluster, "R-gc-open", 0, "copies of a ledger in recovery are dropped"),
+    scenario(
+        "recovery::copies_written_back",
+        "R-gc-open",
+        "copies of a ledger in recovery are dropped",
+    ),
     by("repair_model", "R-hole", "an entry that cannot be read is left out of a copy"),
     by("repair_model", "R-lock", "a ledger locked by another replicator is repaired"),
     by("repair_model", "R-marker", "a marker is removed after a failed attempt"),
-    on(Cluster, "R-stale", 0, "a conflict with a repair is answered with a stale record"),
+    by("repair_model", "R-stale", "a conflict with a repair is answered with a stale record"),
     by("repair_model", "R-tail", "an open tail is moved without a fence"),
     by("repair_model", "R-verify", "copies are made of what was not verified"),
-    on(Standalone, "S-fsync", 0, "a bookie trusts a group read back after its sync failed"),
+    unit(
+        "bookie::tests::unsynced::a_group_read_back",
+        "S-fsync",
+        "a bookie trusts a group read back after its sync failed",
+    ),
     on(Standalone, "S-mark", 8, "the mark moves before the entry log is synced"),
-    on(Cluster, "S1", 0, "a fence is not journaled"),
-    on(Cluster, "S17", 0, "a bad journal record is taken for the end"),
-    on(Cluster, "S19", 0, "a missing cookie is stamped anew"),
-    on(Cluster, "S26", 0, "a negative fence answer does not wait for the journal"),
-    on(Cluster, "S28", 0, "a checkpoint without entries skips the flags"),
-    on(Standalone, "S29", 0, "a failed flush loses its place in line"),
-    on(Cluster, "S3", 0, "the fence check is outside the critical section"),
-    on(Cluster, "S31", 0, "a corrupt copy is answered as absent"),
+    scenario(
+        "fencing::a_fence_outlives_restarts_and_stops_the_old_writer",
+        "S1",
+        "a fence is not journaled",
+    ),
+    unit(
+        "bookie::tests::damage::a_torn_last_group",
+        "S17",
+        "a bad journal record is taken for the end",
+    ),
+    unit(
+        "bookie::tests::promises::a_folder_without_its_cookie",
+        "S19",
+        "a missing cookie is stamped anew",
+    ),
+    unit(
+        "bookie::tests::fence::a_fence_outlives_the_power",
+        "S26",
+        "a negative fence answer does not wait for the journal",
+    ),
+    unit(
+        "bookie::tests::fence::a_fence_outlives_the_power",
+        "S28",
+        "a checkpoint without entries skips the flags",
+    ),
+    unit(
+        "bookie::tests::faulty_disk::a_mark_never_passes",
+        "S29",
+        "a failed flush loses its place in line",
+    ),
+    unit(
+        "bookie::tests::fence::an_add_under_way",
+        "S3",
+        "the fence check is outside the critical section",
+    ),
+    unit(
+        "bookie::tests::damage::rot_in_an_entry_log",
+        "S31",
+        "a corrupt copy is answered as absent",
+    ),
     on(Standalone, "S8", 8, "every second group is answered without a sync"),
-    on(Cluster, "T10", 0, "a time-out is told as not stored"),
+    unit("ledger::tests::a_silent_quorum_times_out", "T10", "a time-out is told as not stored"),
 ];

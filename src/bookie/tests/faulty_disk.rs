@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::runtime::real::runtime;
+use crate::runtime::sim::{World, WorldSettings};
 use crate::runtime::{
     DirectoryEntry, Disk, DiskDriver, DiskError, DiskErrorKind, DiskLock, DiskOperation,
     DiskResult, File, FileDriver,
@@ -198,4 +199,37 @@ async fn a_full_disk_takes_fences_and_recovery_adds_only() {
     add(&bookie, batch(2, 0..1, 10)).await.unwrap();
     bookie.stop().await;
     folder.remove().await;
+}
+
+/// Checkpoints that succeed after one that failed must not leave its entries behind their mark: neither the
+/// keeper's own, nor one that is asked for.
+#[test]
+fn a_mark_never_passes_a_half_whose_flush_failed() {
+    for asked in [false, true] {
+        World::run(1, WorldSettings::default(), |world| async move {
+            let node = world.create_node("bookie", "bookie");
+            let config = BookieConfig {
+                checkpoint_interval: Duration::from_secs(1000),
+                garbage_interval: Duration::from_secs(1000),
+                free_space_low_bytes: 0,
+                ..BookieConfig::below(Path::new("/data"))
+            };
+            let directory = || Arc::new(Presences::default());
+            let start = || Bookie::start(node.runtime(), config.clone(), directory());
+            let bookie = start().await.unwrap();
+            bookie.checkpoint().await.unwrap();
+            add(&bookie, batch(1, 0..5, 100)).await.unwrap();
+            node.set_disk(|disk| disk.sync_error_rate = 1.0);
+            bookie.checkpoint().await.unwrap_err();
+            node.heal_disk();
+            if asked {
+                bookie.checkpoint().await.unwrap();
+            } else {
+                node.wait(Duration::from_secs(2)).await;
+            }
+            node.power_loss();
+            let bookie = start().await.unwrap();
+            assert_holds(&bookie, 1, 0..5).await;
+        });
+    }
 }

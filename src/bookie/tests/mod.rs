@@ -4,6 +4,7 @@
 mod damage;
 mod facts;
 mod faulty_disk;
+mod fence;
 mod garbage;
 mod promises;
 mod throughput;

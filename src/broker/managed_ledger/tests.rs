@@ -13,11 +13,12 @@ use super::{
 };
 use crate::broker::cursor::EntryState;
 use crate::broker::{AckRequest, AckTarget, AckType, BrokerConfig, InitialPosition};
-use crate::domain::{BookieId, Position, WallTime};
+use crate::domain::{BookieId, LedgerId, Position, WallTime};
 use crate::ledger::testing::{FakeBookies, FakeMetadata, in_runtime};
 use crate::ledger::{LedgerClient, LedgerConfig, Quorum};
 use crate::metadata::Metadata;
-use crate::runtime::real;
+use crate::runtime::sim::{World as SimWorld, WorldSettings};
+use crate::runtime::{Runtime, real};
 
 #[derive(Default)]
 struct Recorder {
@@ -38,17 +39,22 @@ impl ManagedLedgerEvents for Recorder {
 }
 
 impl Recorder {
-    async fn positions(&self, count: usize) -> Vec<Position> {
+    async fn outcomes(&self, count: usize) -> Vec<AppendOutcome> {
         loop {
             {
                 let outcomes = self.outcomes.lock().unwrap();
                 if outcomes.len() >= count {
                     assert!(outcomes.iter().zip(0..).all(|(outcome, tag)| outcome.tag == tag));
-                    return outcomes.iter().map(|o| o.result.clone().unwrap()).collect();
+                    return outcomes.clone();
                 }
             }
             self.news.notified().await;
         }
+    }
+
+    async fn positions(&self, count: usize) -> Vec<Position> {
+        let outcomes = self.outcomes(count).await;
+        outcomes.into_iter().map(|outcome| outcome.result.unwrap()).collect()
     }
 }
 
@@ -59,9 +65,12 @@ struct World {
 }
 
 fn world() -> World {
+    world_on(real::runtime())
+}
+
+fn world_on(runtime: Runtime) -> World {
     let metadata = Arc::new(FakeMetadata::default());
     let bookies = Arc::new(FakeBookies::new(1));
-    let runtime = real::runtime();
     let quorum = Quorum::new(1, 1, 1).unwrap();
     let shared: Metadata = Arc::<FakeMetadata>::clone(&metadata);
     let ledgers = LedgerClient::new(
@@ -81,6 +90,14 @@ fn run<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
     in_runtime(|| async {
         let clock = real::runtime().clock;
         clock.timeout(Duration::from_secs(20), test()).await.expect("in time");
+    });
+}
+
+/// The same on virtual time, so that what happens at once does so in every run.
+fn run_virtually<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(World) -> F) {
+    SimWorld::run(1, WorldSettings::default(), |world| async move {
+        let node = world.create_node("broker", "broker");
+        node.spawn("test", test(world_on(node.runtime()))).await.expect("passed");
     });
 }
 
@@ -203,4 +220,74 @@ fn acknowledgements_survive_and_hold_back_trimming() {
         let gone = ManagedLedger::open(world.environment.clone(), "t", false, events).await;
         assert_eq!(gone.err(), Some(ManagedLedgerError::NotFound));
     });
+}
+
+/// An owner that hears nothing from metadata while it rolls cannot know whether the chain names the next
+/// ledger: the next owner reads only what is named.
+#[test]
+fn nothing_is_confirmed_in_a_ledger_the_chain_may_not_name() {
+    run_virtually(|world| async move {
+        let (ledger, recorder) = open(&world).await;
+        ledger.append(entries(0..10));
+        recorder.positions(10).await;
+        world.metadata.lose_puts(Some("/topics/"));
+        ledger.append(entries(10..15));
+        let outcomes = recorder.outcomes(15).await;
+        world.metadata.lose_puts(None);
+        let confirmed = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
+        let (next, _) = open(&world).await;
+        check_all(&next, confirmed as u64).await;
+        assert_eq!(confirmed, 10);
+    });
+}
+
+/// A ledger that got no entry leaves the chain first and is deleted then; the other way round the chain names
+/// a ledger that is gone, and nobody can open the topic any more.
+#[test]
+fn an_empty_ledger_is_kept_while_the_chain_may_name_it() {
+    run_virtually(|world| async move {
+        let (ledger, recorder) = open(&world).await;
+        ledger.append(entries(0..10));
+        let positions = recorder.positions(10).await;
+        // The second ledger is listed, and nothing arrives in it.
+        world.bookies.get(BookieId(1)).deafen(LedgerId(positions[0].ledger.0 + 1));
+        ledger.append(entries(10..12));
+        let clock = &world.environment.runtime.clock;
+        while ledger.stats().ledgers.len() < 2 {
+            clock.sleep(Duration::from_millis(1)).await;
+        }
+        // The chain with the third instead of the second never reaches metadata.
+        world.metadata.lose_puts(Some("/topics/"));
+        assert!(recorder.outcomes(12).await[11].result.is_err());
+        world.metadata.lose_puts(None);
+        let (next, _) = open(&world).await;
+        check_all(&next, 10).await;
+    });
+}
+
+/// Whoever subscribes while ledgers are trimmed is either in time to keep them or begins behind them.
+#[test]
+fn a_cursor_made_during_a_trim_finds_what_it_was_promised() {
+    for later in [0, 5, 10] {
+        run_virtually(move |world| async move {
+            let (ledger, recorder) = open(&world).await;
+            let first = ledger.open_cursor("s/1", InitialPosition::Earliest, Vec::new()).await;
+            let first = first.unwrap();
+            ledger.append(entries(0..35));
+            for position in recorder.positions(35).await.into_iter().take(30) {
+                assert_eq!(first.acknowledge(ack(position)).await.unwrap(), Ok(()));
+            }
+            let subscribing = async {
+                world.environment.runtime.clock.sleep(Duration::from_millis(later)).await;
+                let opened = ledger.open_cursor("s/2", InitialPosition::Earliest, Vec::new());
+                let second = opened.await.unwrap();
+                (second.backlog(), second)
+            };
+            let (trimmed, (promised, second)) = tokio::join!(ledger.trim(), subscribing);
+            trimmed.unwrap();
+            let next = ledger.next_position(second.mark_delete());
+            let there = ledger.read(next, 100, usize::MAX).await.unwrap();
+            assert_eq!(there.len() as u64, promised, "after {later} ms");
+        });
+    }
 }

@@ -160,9 +160,6 @@ impl TopicTask {
         }
         let (abort, registration) = AbortHandle::new_pair();
         let deadline = self.now + READ_TIMEOUT;
-        if mutant!("B20") {
-            self.reads.0.clear();
-        }
         self.reads.0.insert((identity.clone(), id), PendingRead { deadline, abort });
         self.jobs.push(Box::pin(async move {
             match Abortable::new(work, registration).await {

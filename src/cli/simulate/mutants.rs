@@ -83,7 +83,7 @@ fn quarries() -> impl Iterator<Item = Quarry> {
         Hunt::Simulator { topology, caught_after } => {
             Some(Quarry { mutant, topology, caught_after })
         }
-        Hunt::Property(_) => None,
+        Hunt::Property(_) | Hunt::Scenario(_) | Hunt::Unit(_) => None,
     })
 }
 
@@ -107,17 +107,29 @@ fn hunt(quarry: Quarry, options: &MutantOptions) -> Outcome {
 fn line(outcome: &Outcome) -> String {
     let Mutant { name, what, .. } = outcome.mutant;
     match &outcome.caught {
-        Some((seeds, how)) => format!("{name:<14} {seeds:>6}  {how:<44} {what}"),
-        None => format!("{name:<14} {:>6}  {:<44} {what}", "-", "NOT CAUGHT"),
+        Some((seeds, how)) => format!("{name:<14} {seeds:>9}  {how:<44} {what}"),
+        None => format!("{name:<14} {:>9}  {:<44} {what}", "-", "NOT CAUGHT"),
     }
 }
 
 fn print(outcomes: &[Outcome]) -> u8 {
-    println!("{:<14} {:>6}  {:<44} planted bug", "mutant", "seeds", "caught");
+    println!("{:<14} {:>9}  {:<44} planted bug", "mutant", "seeds", "caught");
     for outcome in outcomes {
         println!("{}", line(outcome));
     }
+    // Every test run with the feature sees them caught, so they are not hunted here.
+    let mut by_tests = 0;
+    for Mutant { name, what, hunt } in MUTANTS {
+        if let Some((kind, tests)) = hunt.tests() {
+            by_tests += 1;
+            println!("{name:<14} {kind:>9}  {tests:<44} {what}");
+        }
+    }
     let alive = outcomes.iter().filter(|outcome| outcome.caught.is_none()).count();
-    println!("{} planted bugs, {} caught, {alive} alive", outcomes.len(), outcomes.len() - alive);
+    println!(
+        "{} planted bugs hunted, {} caught, {alive} alive; {by_tests} more are caught by tests",
+        outcomes.len(),
+        outcomes.len() - alive
+    );
     u8::from(alive > 0)
 }

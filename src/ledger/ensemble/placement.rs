@@ -242,6 +242,14 @@ mod tests {
             let found = placement.replacements(&ensemble, &[0, 1, 2], &random);
             assert_eq!(found.len(), 2);
             assert!(found.iter().all(|(_, bookie)| !ensemble.contains(bookie)));
+            // One that is well and in the ensemble is no replacement for one that failed: two places on one
+            // bookie are one copy.
+            let without_spares = placed(&ensemble, &anywhere, quorum(3, 3, 2), 1);
+            for failed in 0..3 {
+                assert_eq!(without_spares.replacements(&ensemble, &[failed], &random), []);
+                let found = placement.replacements(&ensemble, &[failed], &random);
+                assert!(found.len() == 1 && !ensemble.contains(&found[0].1));
+            }
         }
         assert_eq!(seen.len(), all.len(), "every bookie gets its share");
         assert_eq!(placed(&all, &anywhere, quorum(6, 3, 2), 1).ensemble(&random), None);

@@ -9,3 +9,6 @@ mod record;
 mod write_back;
 
 pub(super) use driver::{Recoverer, recover};
+
+#[cfg(test)]
+mod tests;

@@ -35,6 +35,8 @@ struct State {
     mode: Mode,
     /// Of this ledger ordinary adds are stored, but never answered.
     muted: Option<LedgerId>,
+    /// Ordinary adds to this ledger are lost on their way.
+    deaf: Option<LedgerId>,
     ledgers: BTreeMap<LedgerId, Stored>,
 }
 
@@ -52,6 +54,11 @@ impl FakeBookie {
     /// From now on stores ordinary adds to this ledger without ever answering them.
     pub(crate) fn mute(&self, ledger: LedgerId) {
         self.state.lock().unwrap().muted = Some(ledger);
+    }
+
+    /// From now on hears nothing of ordinary adds to this ledger.
+    pub(crate) fn deafen(&self, ledger: LedgerId) {
+        self.state.lock().unwrap().deaf = Some(ledger);
     }
 
     /// How many entries of a ledger are here.
@@ -80,6 +87,9 @@ impl FakeBookie {
             Mode::Down => return Some(Err(AddError::Unreachable("down".to_owned()))),
             Mode::Silent => return None,
             Mode::Poisoned => return Some(Err(AddError::Poisoned("test".to_owned()))),
+        }
+        if state.deaf == Some(batch.ledger) && !batch.recovery {
+            return None;
         }
         let muted = state.muted == Some(batch.ledger) && !batch.recovery;
         let stored = state.ledgers.entry(batch.ledger).or_default();
@@ -173,7 +183,12 @@ impl FakeBookies {
     pub(crate) fn new(count: u64) -> Self {
         let bookie = |id| FakeBookie {
             id: BookieId(id),
-            state: Mutex::new(State { mode: Mode::Up, muted: None, ledgers: BTreeMap::new() }),
+            state: Mutex::new(State {
+                mode: Mode::Up,
+                muted: None,
+                deaf: None,
+                ledgers: BTreeMap::new(),
+            }),
         };
         Self((1..=count).map(|id| Arc::new(bookie(id))).collect())
     }

@@ -18,6 +18,10 @@ struct State {
     counters: BTreeMap<String, u64>,
     lose_answers: u32,
     disturb: u32,
+    /// What someone else puts just before the next conditional put of that key.
+    intrusion: Option<(String, Bytes)>,
+    /// Puts below this prefix are lost with their answers.
+    lost_below: Option<&'static str>,
 }
 
 impl State {
@@ -49,6 +53,16 @@ impl FakeMetadata {
     /// Someone else rewrites a record, unchanged, just before each of the next `count` conditional puts.
     pub(crate) fn disturb(&self, count: u32) {
         self.0.lock().unwrap().disturb = count;
+    }
+
+    /// Someone else puts this just before the next conditional put of the key.
+    pub(crate) fn intrude(&self, key: String, value: Bytes) {
+        self.0.lock().unwrap().intrusion = Some((key, value));
+    }
+
+    /// From now on puts below this prefix are lost on their way, until `None` is given.
+    pub(crate) fn lose_puts(&self, below: Option<&'static str>) {
+        self.0.lock().unwrap().lost_below = below;
     }
 }
 
@@ -84,6 +98,16 @@ impl MetadataClient for FakeMetadata {
             state.revision += 1;
             let version = Revision(state.revision);
             state.pairs.get_mut(key).unwrap().version = version;
+        }
+        if matches!(expect, Expect::Version(_))
+            && let Some((_, value)) = state.intrusion.take_if(|(intruded, _)| intruded == key)
+        {
+            state.revision += 1;
+            let version = Revision(state.revision);
+            state.pairs.insert(key.to_owned(), Versioned { value, version });
+        }
+        if state.lost_below.is_some_and(|prefix| key.starts_with(prefix)) {
+            return Err(MetadataError::OutcomeUnknown("lost".to_owned()));
         }
         state.check(key, expect)?;
         state.revision += 1;

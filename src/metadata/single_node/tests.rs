@@ -216,3 +216,23 @@ fn a_group_read_back_after_its_sync_failed_stays() {
         });
     }
 }
+
+/// Whoever was answered acts on it at once, so the power may go with the answer.
+#[test]
+fn an_answer_outlives_a_power_loss_right_after_it() {
+    for seed in 0..10 {
+        World::run(seed, WorldSettings::default(), |world| async move {
+            let node = world.create_node("metadata", "metadata");
+            let config = SingleNodeConfig::below(Path::new("/data"));
+            let start = || SingleNodeMetadata::start(node.runtime(), config.clone());
+            for number in 0..3 {
+                let store = start().await.unwrap();
+                let key = format!("/k/{number}");
+                store.put(&key, value(number), Expect::Absent, None).await.unwrap();
+                node.power_loss();
+            }
+            let store = start().await.unwrap();
+            assert_eq!(store.list("/k/", None, 10).await.unwrap().len(), 3);
+        });
+    }
+}
