@@ -11,4 +11,5 @@ mod index_rebuild;
 mod ownership;
 mod power_loss;
 mod repair;
+mod streams;
 mod support;
