@@ -2,6 +2,7 @@
 //! nowhere else. Exit codes: 0 good, 1 the thing asked for failed, 2 usage or configuration.
 
 mod admin;
+mod append;
 mod bench;
 mod chaos;
 mod client_options;
@@ -12,11 +13,13 @@ mod inspect;
 mod local_cluster;
 mod output;
 mod produce;
+mod read;
 mod running_node;
 mod server;
 mod settings;
 mod simulate;
 mod standalone;
+mod stream_options;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -87,6 +90,10 @@ enum Command {
     Produce(produce::ProduceCommand),
     /// Receive, print and acknowledge messages.
     Consume(consume::ConsumeCommand),
+    /// Append records to a stream, by number and fencing token.
+    Append(append::AppendCommand),
+    /// Print a stream's records by number.
+    Read(read::ReadCommand),
     /// Measure against a floor in the same run.
     Bench(bench::BenchCommand),
     /// The floor server of `bench`.
@@ -129,6 +136,8 @@ pub fn run() -> u8 {
         Command::Admin(command) => admin::admin(&command),
         Command::Produce(command) => produce::produce(&command),
         Command::Consume(command) => consume::consume(&command),
+        Command::Append(command) => append::append(&command),
+        Command::Read(command) => read::read(&command),
         Command::Bench(command) => bench::bench(&command),
         Command::BenchFloorServer(command) => bench::serve_floor(&command),
         Command::Inspect(command) => inspect::inspect(&command),
@@ -152,7 +161,7 @@ mod tests {
     #[test]
     fn usual_command_lines_are_understood() {
         for line in [
-            "seawall standalone --data /x --pulsar-port 0 --http-port 0 --listen 127.0.0.1",
+            "seawall standalone --data /x --pulsar-port 0 --http-port 0 --grpc-port 0 --listen 127.0.0.1",
             "seawall server --config seawall.toml",
             "seawall server --roles metadata,bookie --metadata a:1,b:2 --rpc-advertised c:3 --rpc-port 0",
             "seawall cluster local --nodes 3 --data /x",
@@ -170,6 +179,9 @@ mod tests {
             "seawall config show",
             "seawall inspect journal data",
             "seawall inspect entry-log data/ledgers/x -o json",
+            "seawall append t -m a -m b --expect 7 --token 3 -k key -p a=b -o json",
+            "seawall read t --from 7 -n 3 --grpc a:1,b:2",
+            "seawall read t --tail --follow --content-only",
             "seawall produce t -m a,b -n 3 -k key -p a=b -p c=d -r 10 --compression lz4",
             "seawall produce t -f a.bin -f b.bin --url pulsar://other:6650 -o json",
             "seawall consume t -s sub -n 0 -t key_shared -p earliest --timeout 5s --no-ack",
@@ -183,6 +195,7 @@ mod tests {
             "seawall cluster local --nodes 0",
             "seawall chaos --nodes 1",
             "seawall bench -o xml",
+            "seawall read t --from 7 --tail",
             "seawall produce t -p no-equals-sign",
             "seawall consume t",
             "seawall consume t -s sub -t Some",

@@ -56,6 +56,9 @@ async fn serve(settings: Settings) -> u8 {
         say(&format!("pulsar   pulsar://{address}"));
     }
     say(&format!("http     http://{}", node.http_address()));
+    if let Some(address) = node.grpc_address() {
+        say(&format!("grpc     {address}"));
+    }
     say(&"ready");
     let code = tokio::select! {
         biased;

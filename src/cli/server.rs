@@ -52,6 +52,9 @@ pub(super) struct ServerCommand {
     /// Port for HTTP; 0 asks for any.
     #[arg(long)]
     http_port: Option<u16>,
+    /// Port for gRPC clients; 0 asks for any.
+    #[arg(long)]
+    grpc_port: Option<u16>,
     /// Die with this process, which started us.
     #[arg(long, hide = true)]
     ends_with: Option<u32>,
@@ -76,12 +79,14 @@ impl ServerCommand {
             .flag("--listen", "rpc.host", self.listen.clone())
             .flag("--listen", "pulsar.host", self.listen.clone())
             .flag("--listen", "http.host", self.listen.clone())
+            .flag("--listen", "grpc.host", self.listen.clone())
             .flag("--rpc-port", "rpc.port", self.rpc_port.map(i64::from))
             .flag("--rpc-advertised", "rpc.advertised", self.rpc_advertised.clone())
             .flag("--metadata", "metadata.addresses", list(self.metadata.clone()))
             .flag("--pulsar-port", "pulsar.port", self.pulsar_port.map(i64::from))
             .flag("--advertised", "pulsar.advertised", self.advertised.clone())
-            .flag("--http-port", "http.port", self.http_port.map(i64::from));
+            .flag("--http-port", "http.port", self.http_port.map(i64::from))
+            .flag("--grpc-port", "grpc.port", self.grpc_port.map(i64::from));
         let effective = source.finish()?;
         if !effective.settings.is_standalone() {
             return Ok(effective.settings);

@@ -36,6 +36,9 @@ pub(super) struct StandaloneCommand {
     /// Port for HTTP; 0 asks for any.
     #[arg(long)]
     http_port: Option<u16>,
+    /// Port for gRPC clients; 0 asks for any.
+    #[arg(long)]
+    grpc_port: Option<u16>,
     /// host:port told to Pulsar clients, if not the address by which they are connected.
     #[arg(long)]
     advertised: Option<String>,
@@ -53,8 +56,10 @@ impl StandaloneCommand {
             )
             .flag("--listen", "pulsar.host", self.listen.clone())
             .flag("--listen", "http.host", self.listen.clone())
+            .flag("--listen", "grpc.host", self.listen.clone())
             .flag("--pulsar-port", "pulsar.port", self.pulsar_port.map(i64::from))
             .flag("--http-port", "http.port", self.http_port.map(i64::from))
+            .flag("--grpc-port", "grpc.port", self.grpc_port.map(i64::from))
             .flag("--advertised", "pulsar.advertised", self.advertised.clone());
         let effective = source.finish()?;
         if effective.settings.is_standalone() {

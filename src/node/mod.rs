@@ -21,6 +21,7 @@ pub use error::NodeError;
 use crate::bookie::Bookie;
 use crate::broker::Broker;
 use crate::frontend::admin::AdminFrontend;
+use crate::frontend::grpc::GrpcFrontend;
 use crate::frontend::pulsar::PulsarFrontend;
 use crate::ledger::LedgerClient;
 use crate::ledger::repair::{RepairService, RepairStats};
@@ -53,6 +54,7 @@ struct BrokerPart {
     broker: Broker,
     ledgers: LedgerClient,
     pulsar: PulsarFrontend,
+    grpc: GrpcFrontend,
 }
 
 impl Node {
@@ -70,6 +72,11 @@ impl Node {
     /// `host:port` of the HTTP port, with the real port.
     pub fn http_address(&self) -> &str {
         self.admin.local_address()
+    }
+
+    /// `host:port` of the public gRPC port, with the real port.
+    pub fn grpc_address(&self) -> Option<&str> {
+        self.broker.as_ref().map(|part| part.grpc.local_address())
     }
 
     /// `host:port` of the node-to-node port, with the real port.
@@ -125,6 +132,7 @@ impl Node {
         if let Some(part) = self.broker {
             part.broker.stop().await;
             part.pulsar.stop().await;
+            part.grpc.stop().await;
         }
         self.admin.stop();
         if let Some(metadata) = &self.own_metadata {

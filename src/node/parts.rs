@@ -17,6 +17,7 @@ use super::{BrokerPart, Node, NodeConfig, NodeError};
 use crate::bookie::{Bookie, BookieService};
 use crate::broker::{Broker, BrokerAddresses};
 use crate::frontend::admin::{AdminConfig, AdminFrontend, BrokerPlace};
+use crate::frontend::grpc::{GrpcConfig, GrpcFrontend};
 use crate::frontend::pulsar::{PulsarConfig, PulsarFrontend};
 use crate::ledger::repair::{RepairParts, RepairService};
 use crate::ledger::{BookieClient, BookiePool, LedgerClient, RemoteBookieConfig};
@@ -280,16 +281,34 @@ async fn start_broker(
         .await
         .map_err(|error| NodeError::Listen { address: config.pulsar_listen.clone(), error })?;
     node.admin.add_metrics(Arc::new(ConnectionMetrics(pulsar.counters())));
+    let grpc_config = GrpcConfig {
+        message_bytes_max: config.message_bytes_max,
+        ..GrpcConfig::new(&config.grpc_listen, config.broker.quorum)
+    };
+    let grpc =
+        GrpcFrontend::start(runtime.clone(), broker.clone(), ledgers.clone(), grpc_config).await;
+    let grpc = match grpc {
+        Ok(grpc) => grpc,
+        Err(error) => {
+            pulsar.stop().await;
+            return Err(NodeError::Listen { address: config.grpc_listen.clone(), error });
+        }
+    };
     let place = place_of(config, pulsar.local_address(), node.admin.local_address());
     node.admin.set_broker(broker.clone(), place.clone());
+    let grpc_port = grpc.local_address().rsplit(':').next().unwrap_or_default();
+    let grpc_advertised = config.grpc_advertised.clone();
+    let grpc_advertised = grpc_advertised.unwrap_or_else(|| format!("{}:{grpc_port}", place.host));
     let counters = pulsar.counters();
-    let addresses = BrokerAddresses { pulsar: place.pulsar, http: place.http };
+    let addresses =
+        BrokerAddresses { pulsar: place.pulsar, http: place.http, grpc: grpc_advertised };
     let joined = broker.join(addresses, Arc::new(move || counters.active()));
     if let Err(failed) = failing.unless(joined).await {
         pulsar.stop().await;
+        grpc.stop().await;
         return Err(failed);
     }
-    Ok(BrokerPart { broker, ledgers, pulsar })
+    Ok(BrokerPart { broker, ledgers, pulsar, grpc })
 }
 
 /// Where others are told to find this broker.

@@ -12,7 +12,9 @@ use crate::runtime::real;
 /// Everything listens here and nowhere else.
 pub(in crate::cli) const HOST: &str = "127.0.0.1";
 /// The ports of the first node, if those of all nodes are free.
-const USUAL_PORTS: [u16; 3] = [7000, 6650, 8080];
+const USUAL_PORTS: Ports = [7000, 6650, 8080, 9090];
+/// Node-to-node, Pulsar, HTTP, gRPC.
+type Ports = [u16; 4];
 /// Members of the metadata group.
 const GROUP: usize = 3;
 /// The configuration of a node, in its folder.
@@ -31,6 +33,8 @@ pub(in crate::cli) struct NodeLayout {
     pub(in crate::cli) pulsar: u16,
     /// Its HTTP port.
     pub(in crate::cli) http: u16,
+    /// Its gRPC port.
+    pub(in crate::cli) grpc: u16,
 }
 
 /// All nodes.
@@ -80,8 +84,8 @@ impl NodeLayout {
         self.folder.join("data")
     }
 
-    fn at(folder: &Path, number: usize, [rpc, pulsar, http]: [u16; 3]) -> Self {
-        Self { number, folder: folder.join(format!("node-{number}")), rpc, pulsar, http }
+    fn at(folder: &Path, number: usize, [rpc, pulsar, http, grpc]: Ports) -> Self {
+        Self { number, folder: folder.join(format!("node-{number}")), rpc, pulsar, http, grpc }
     }
 }
 
@@ -89,7 +93,7 @@ impl Layout {
     /// The cluster of a folder, or a new one in it. Nothing is written.
     pub(in crate::cli) fn of_folder(folder: &Path, nodes: usize) -> Result<Self, ClusterError> {
         let mut found = Vec::new();
-        while let Some(ports) = ports_of(&NodeLayout::at(folder, found.len() + 1, [0; 3]).file()) {
+        while let Some(ports) = ports_of(&NodeLayout::at(folder, found.len() + 1, [0; 4]).file()) {
             found.push(NodeLayout::at(folder, found.len() + 1, ports));
         }
         if found.is_empty() {
@@ -115,7 +119,7 @@ impl Layout {
                 usual(number)
             } else {
                 let port = || free(None).map_err(ClusterError::io("a free port"));
-                [port()?, port()?, port()?]
+                [port()?, port()?, port()?, port()?]
             };
             layout.nodes.push(NodeLayout::at(folder, number, ports));
         }
@@ -206,6 +210,7 @@ impl Layout {
                     ("advertised", Value::String(format!("{HOST}:{}", node.http))),
                 ]),
             ),
+            ("grpc", section(vec![("host", text(HOST)), ("port", port(node.grpc))])),
             ("metadata", section(metadata)),
             (
                 "replication",
@@ -223,13 +228,13 @@ impl Layout {
 }
 
 /// The ports in a node's configuration; `None` if there is none.
-fn ports_of(file: &Path) -> Option<[u16; 3]> {
+fn ports_of(file: &Path) -> Option<Ports> {
     let table: Table = std::fs::read_to_string(file).ok()?.parse().ok()?;
     let port = |section: &str| -> Option<u16> {
         let port = table.get(section)?.get("port")?.as_integer()?;
         u16::try_from(port).ok()
     };
-    Some([port("rpc")?, port("pulsar")?, port("http")?])
+    Some([port("rpc")?, port("pulsar")?, port("http")?, port("grpc")?])
 }
 
 #[cfg(test)]
@@ -247,8 +252,8 @@ mod tests {
         let layout = Layout::of_folder(&folder, 3).unwrap();
         layout.write(direct, &Table::new()).unwrap();
         let again = Layout::of_folder(&folder, 3).unwrap();
-        let ports = |layout: &Layout| -> Vec<[u16; 3]> {
-            layout.nodes.iter().map(|node| [node.rpc, node.pulsar, node.http]).collect()
+        let ports = |layout: &Layout| -> Vec<Ports> {
+            layout.nodes.iter().map(|node| [node.rpc, node.pulsar, node.http, node.grpc]).collect()
         };
         assert_eq!(ports(&layout), ports(&again));
         let other = Layout::of_folder(&folder, 2).unwrap_err();

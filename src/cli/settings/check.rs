@@ -47,12 +47,13 @@ impl Check<'_> {
     }
 
     fn words(&mut self) {
-        let Settings { data, rpc, pulsar, http, broker, .. } = self.settings;
+        let Settings { data, rpc, pulsar, http, grpc, broker, .. } = self.settings;
         for (key, text) in [
             ("data", data.as_os_str().to_string_lossy().as_ref()),
             ("rpc.host", &rpc.host),
             ("pulsar.host", &pulsar.host),
             ("http.host", &http.host),
+            ("grpc.host", &grpc.host),
             ("broker.cluster", &broker.cluster),
         ] {
             if text.trim().is_empty() {
@@ -68,6 +69,7 @@ impl Check<'_> {
             ("rpc.advertised", &rpc.advertised, ""),
             ("pulsar.advertised", &pulsar.advertised, "pulsar://"),
             ("http.advertised", &http.advertised, "http://"),
+            ("grpc.advertised", &grpc.advertised, ""),
         ] {
             let address = told.strip_prefix(scheme).unwrap_or(told);
             if !told.is_empty() && !is_address(address) {
@@ -156,10 +158,12 @@ impl Check<'_> {
 
     /// Values that do not go together. Each is told with the one that is more likely wrong.
     fn together(&mut self) {
-        let Settings { pulsar, http, rpc, bookie, ledger, replication, .. } = self.settings;
+        let Settings { pulsar, http, grpc, rpc, bookie, ledger, replication, .. } = self.settings;
+        let is_broker = self.settings.node_roles().broker;
         let mut taken: Vec<(&str, &str, u16)> = Vec::new();
         for (key, host, port, is_used) in [
-            ("pulsar.port", &pulsar.host, pulsar.port, self.settings.node_roles().broker),
+            ("pulsar.port", &pulsar.host, pulsar.port, is_broker),
+            ("grpc.port", &grpc.host, grpc.port, is_broker),
             ("http.port", &http.host, http.port, true),
             ("rpc.port", &rpc.host, rpc.port, !self.settings.is_standalone()),
         ] {
@@ -359,6 +363,8 @@ mod tests {
         assert!(
             refusal("[http]\nport = 6650").contains("http.port = 6650: pulsar.port is the same")
         );
+        assert!(refusal("[grpc]\nport = 6650").contains("grpc.port = 6650"));
+        assert!(refusal("[grpc]\nadvertised = \"x\"").contains("grpc.advertised"));
         let bound = "[bookie]\njournal_file_bytes = 5300000";
         assert!(refusal(bound).contains("one message together"));
     }

@@ -47,6 +47,8 @@ impl Settings {
             message_bytes_max: self.pulsar.message_bytes_max,
             http_listen: address(&self.http.host, self.http.port),
             http_advertised: told(&self.http.advertised),
+            grpc_listen: address(&self.grpc.host, self.grpc.port),
+            grpc_advertised: told(&self.grpc.advertised),
             bookie: self.bookie.config(&self.data),
             ledger: self.ledger.config(),
             repair: self.repair.config(),

@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) metadata: MetadataSettings,
     /// Copies of each entry.
     pub(crate) replication: ReplicationSettings,
+    /// The gRPC port.
+    pub(crate) grpc: GrpcSettings,
     /// Storage.
     pub(crate) bookie: BookieSettings,
     /// The client of storage.
@@ -112,6 +114,18 @@ pub(crate) struct HttpSettings {
     /// Port; 0 asks for any.
     pub(crate) port: u16,
     /// `host:port` told to clients and other brokers; empty: the host they are told for Pulsar, and the port bound.
+    pub(crate) advertised: String,
+}
+
+/// The gRPC port.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct GrpcSettings {
+    /// Host to listen on.
+    pub(crate) host: String,
+    /// Port; 0 asks for any.
+    pub(crate) port: u16,
+    /// `host:port` told to clients of other brokers; empty: the host told to Pulsar clients, the port bound.
     pub(crate) advertised: String,
 }
 
@@ -217,6 +231,7 @@ impl Default for Settings {
             repair: RepairSettings::default(),
             pulsar: PulsarSettings::default(),
             http: HttpSettings::default(),
+            grpc: GrpcSettings::default(),
             bookie: BookieSettings::default(),
             ledger: LedgerSettings::default(),
             broker: BrokerSettings::default(),
@@ -267,6 +282,12 @@ impl Default for RepairSettings {
             bytes_per_second: config.bytes_per_second,
             session_time_to_live: config.session_time_to_live,
         }
+    }
+}
+
+impl Default for GrpcSettings {
+    fn default() -> Self {
+        Self { host: "0.0.0.0".to_owned(), port: 9090, advertised: String::new() }
     }
 }
 
