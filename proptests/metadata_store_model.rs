@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use seawall::metadata::store::{Command, Done, Store, Watches, decode_group, encode_group};
+use seawall::metadata::store::{Command, Done, RequestId, Store, Watches, decode_group, encode_group};
 use seawall::metadata::{Expect, MetadataError, Revision, SessionId, WatchEvent};
 
 /// What a person would write down: for each key its value, version and session.
@@ -17,6 +17,17 @@ struct Model {
     revision: u64,
     opened: u64,
     now: u64,
+    clients: BTreeMap<u64, (u64, BTreeMap<u64, Result<Done, Refused>>)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Refused {
+    SessionEnded,
+    Condition,
+    /// The client was never given a number.
+    Forgotten,
+    /// Nobody waits for the answer.
+    Late,
 }
 
 impl Model {
@@ -48,16 +59,38 @@ impl Model {
         }
     }
 
-    /// The answer expected; `Err(true)` stands for an ended session, `Err(false)` for a broken condition.
-    fn apply(&mut self, command: &Command) -> Result<Done, bool> {
+    /// The answer expected.
+    fn apply(&mut self, command: &Command) -> Result<Done, Refused> {
         match command {
+            Command::OpenClient => {
+                let client = self.clients.len() as u64 + 1;
+                self.clients.insert(client, (0, BTreeMap::new()));
+                Ok(Done::Opened(SessionId(client)))
+            }
+            Command::Once { id, command } => {
+                let Some((floor, answers)) = self.clients.get_mut(&id.client) else {
+                    return Err(Refused::Forgotten);
+                };
+                *floor = (*floor).max(id.answered_below);
+                let floor = *floor;
+                answers.retain(|sequence, _| *sequence >= floor);
+                if let Some(answer) = answers.get(&id.sequence) {
+                    return *answer;
+                }
+                if id.sequence < floor {
+                    return Err(Refused::Late);
+                }
+                let answer = self.apply(command);
+                self.clients.get_mut(&id.client).unwrap().1.insert(id.sequence, answer);
+                answer
+            }
             Command::Put { key, value, expect, session } => {
                 let session = session.map(|session| session.0);
                 if session.is_some_and(|session| !self.sessions.contains_key(&session)) {
-                    return Err(true);
+                    return Err(Refused::SessionEnded);
                 }
                 if !self.condition_holds(key, *expect) {
-                    return Err(false);
+                    return Err(Refused::Condition);
                 }
                 self.revision += 1;
                 self.keys.insert(key.clone(), (value.clone(), self.revision, session));
@@ -65,7 +98,7 @@ impl Model {
             }
             Command::Delete { key, expect } => {
                 if !self.condition_holds(key, *expect) {
-                    return Err(false);
+                    return Err(Refused::Condition);
                 }
                 self.remove(key);
                 Ok(Done::Nothing)
@@ -85,7 +118,7 @@ impl Model {
                     *expires_at = self.now + *time_to_live;
                     Ok(Done::Nothing)
                 }
-                None => Err(true),
+                None => Err(Refused::SessionEnded),
             },
             Command::CloseSession { session } => {
                 self.end_session(session.0);
@@ -124,8 +157,25 @@ fn session() -> impl Strategy<Value = SessionId> {
     (1_u64..6).prop_map(SessionId)
 }
 
+fn once() -> impl Strategy<Value = Command> {
+    let command = prop_oneof![
+        4 => (key(), "[a-z]{0,8}", expect()).prop_map(|(key, value, expect)| {
+            Command::Put { key, value: Bytes::from(value), expect, session: None }
+        }),
+        1 => (key(), expect()).prop_map(|(key, expect)| Command::Delete { key, expect }),
+        1 => key().prop_map(|key| Command::NextNumber { key }),
+        1 => Just(Command::OpenSession { time_to_live_ms: 20 }),
+    ];
+    (1_u64..4, 1_u64..8, 0_u64..6, command).prop_map(|(client, sequence, below, command)| {
+        let id = RequestId { client, sequence, answered_below: below.min(sequence) };
+        Command::Once { id, command: Box::new(command) }
+    })
+}
+
 fn command() -> impl Strategy<Value = Command> {
     prop_oneof![
+        4 => once(),
+        1 => Just(Command::OpenClient),
         6 => (key(), "[a-z]{0,8}", expect(), proptest::option::of(session())).prop_map(
             |(key, value, expect, session)| {
                 Command::Put { key, value: Bytes::from(value), expect, session }
@@ -191,8 +241,10 @@ proptest! {
             let applied = store.apply(command);
             match (model.apply(command), &applied.result) {
                 (Ok(expected), Ok(done)) => prop_assert_eq!(expected, *done),
-                (Err(true), Err(MetadataError::SessionExpired)) => {}
-                (Err(false), Err(MetadataError::VersionMismatch { .. })) => {}
+                (Err(Refused::SessionEnded), Err(MetadataError::SessionExpired)) => {}
+                (Err(Refused::Condition), Err(MetadataError::VersionMismatch { .. })) => {}
+                (Err(Refused::Forgotten), Err(MetadataError::ClientForgotten)) => {}
+                (Err(Refused::Late), Err(MetadataError::OutcomeUnknown(_))) => {}
                 (expected, found) => prop_assert!(false, "expected {expected:?}, got {found:?}"),
             }
             // Each change has its own revision, none is skipped.

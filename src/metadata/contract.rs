@@ -6,6 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use super::store::{Command, Done};
+use super::store_watch::StoreWatch;
+
 /// Position in the store's single history of changes; every change has its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
@@ -64,6 +67,10 @@ pub enum MetadataError {
         /// `host:port` of the leader, as far as is known.
         leader: Option<String>,
     },
+    /// The store knows the request's client no longer: this time nothing was done, whatever became of the
+    /// change when it was asked for before. Never told to users of a client.
+    #[error("the store knows this client no longer")]
+    ClientForgotten,
     /// The answer was lost: the change may or may not have been made. Read again before deciding.
     #[error("outcome unknown: {0}")]
     OutcomeUnknown(String),
@@ -86,6 +93,23 @@ pub enum WatchEvent {
         /// The revision of the removal.
         revision: Revision,
     },
+}
+
+impl WatchEvent {
+    /// The key that changed.
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Put { key, .. } | Self::Deleted { key, .. } => key,
+        }
+    }
+
+    /// The revision of the change.
+    pub fn revision(&self) -> Revision {
+        match self {
+            Self::Put { value, .. } => value.version,
+            Self::Deleted { revision, .. } => *revision,
+        }
+    }
 }
 
 /// The changes under a prefix, in revision order, none missing. The first events are the state when the
@@ -132,6 +156,20 @@ pub trait MetadataClient: Send + Sync {
     async fn keep_alive(&self, session: SessionId) -> Result<(), MetadataError>;
     /// Ends a session and removes its keys.
     async fn close_session(&self, session: SessionId) -> Result<(), MetadataError>;
+}
+
+/// A store that answers for others, who may ask for a change again.
+#[async_trait]
+pub trait MetadataStore: MetadataClient {
+    /// Makes a change.
+    async fn change(&self, command: Command) -> Result<Done, MetadataError>;
+
+    /// Watches a prefix, behind `after` if everything since is still known, else from the state of now.
+    async fn watch_after(
+        &self,
+        prefix: &str,
+        after: Option<Revision>,
+    ) -> Result<StoreWatch, MetadataError>;
 }
 
 /// A handle to the store.

@@ -13,20 +13,25 @@ mod server;
 mod single_node;
 /// The pure state machine.
 pub mod store;
+mod store_watch;
 mod wire;
 
 #[cfg(test)]
 mod service_tests;
 
 pub use contract::{
-    Expect, Metadata, MetadataClient, MetadataError, Revision, SessionId, Versioned, WatchEvent,
-    WatchStream,
+    Expect, Metadata, MetadataClient, MetadataError, MetadataStore, Revision, SessionId, Versioned,
+    WatchEvent, WatchStream,
 };
 pub use durable::MetadataStartError;
 pub use pages::Pages;
-pub use remote::{RemoteMetadata, RemoteMetadataConfig};
+pub use remote::{
+    GroupMember, MembershipAdmin, MetadataGroup, RemoteMetadata, RemoteMetadataConfig,
+};
 pub use replicated::{
-    MemberLimits, MemberServer, MemberStatus, ReplicatedConfig, ReplicatedMetadata,
+    MemberLimits, MemberObserver, MemberServer, MemberStatus, MemberStep, MembersServer,
+    MembersService, Observer, ReplicatedConfig, ReplicatedMetadata,
 };
 pub use server::{MetadataServer, MetadataService};
 pub use single_node::{SingleNodeConfig, SingleNodeMetadata};
+pub use store_watch::StoreWatch;

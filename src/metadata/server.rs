@@ -1,20 +1,21 @@
 //! The metadata service: a local store answered over gRPC.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use tonic::{Request, Response, Status};
 
+use super::store::{Command, Done, RequestId};
 use super::wire::{error_to_wire, event_to_wire, expect_from_wire, pair_to_wire};
-use super::{Metadata, MetadataError, SessionId, WatchEvent};
+use super::{MetadataError, MetadataStore, Revision, SessionId, StoreWatch, WatchEvent};
 use crate::rpc::generated::metadata as wire;
 use crate::rpc::generated::metadata::metadata_server;
 use crate::rpc::{MESSAGE_BYTES, MESSAGE_BYTES_MAX};
 
 /// Answers the metadata service from any store behind the contract.
 pub struct MetadataService {
-    metadata: Metadata,
+    metadata: Arc<dyn MetadataStore>,
 }
 
 /// The generated service around [`MetadataService`].
@@ -22,9 +23,33 @@ pub type MetadataServer = metadata_server::MetadataServer<MetadataService>;
 
 impl MetadataService {
     /// The service for `rpc::Routes`.
-    pub fn server(metadata: Metadata) -> MetadataServer {
+    pub fn server(metadata: Arc<dyn MetadataStore>) -> MetadataServer {
         metadata_server::MetadataServer::new(Self { metadata })
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+}
+
+impl MetadataService {
+    /// Makes a change, once if it has a name.
+    async fn change(
+        &self,
+        id: Option<wire::RequestId>,
+        command: Command,
+    ) -> Result<Response<wire::ChangeAnswer>, Status> {
+        let command = match id {
+            Some(id) => {
+                let wire::RequestId { client, sequence, answered_below } = id;
+                let id = RequestId { client, sequence, answered_below };
+                Command::Once { id, command: Box::new(command) }
+            }
+            None => command,
+        };
+        answer(self.metadata.change(command).await.map(|done| match done {
+            Done::Written(version) => version.0,
+            Done::Number(number) => number,
+            Done::Opened(session) => session.0,
+            Done::Nothing => 0,
+        }))
     }
 }
 
@@ -109,11 +134,11 @@ impl metadata_server::Metadata for MetadataService {
     ) -> Result<Response<wire::ChangeAnswer>, Status> {
         let put = request.into_inner();
         let session = (put.session != 0).then_some(SessionId(put.session));
-        let result = match expect_from_wire(put.expect) {
-            Ok(expect) => self.metadata.put(&put.key, put.value, expect, session).await,
-            Err(error) => Err(error),
+        let expect = match expect_from_wire(put.expect) {
+            Ok(expect) => expect,
+            Err(error) => return answer(Err(error)),
         };
-        answer(result.map(|version| version.0))
+        self.change(put.id, Command::Put { key: put.key, value: put.value, expect, session }).await
     }
 
     async fn delete(
@@ -121,48 +146,60 @@ impl metadata_server::Metadata for MetadataService {
         request: Request<wire::DeleteRequest>,
     ) -> Result<Response<wire::ChangeAnswer>, Status> {
         let delete = request.into_inner();
-        let result = match expect_from_wire(delete.expect) {
-            Ok(expect) => self.metadata.delete(&delete.key, expect).await,
-            Err(error) => Err(error),
+        let expect = match expect_from_wire(delete.expect) {
+            Ok(expect) => expect,
+            Err(error) => return answer(Err(error)),
         };
-        answer(result.map(|()| 0))
+        self.change(delete.id, Command::Delete { key: delete.key, expect }).await
     }
 
     async fn next_number(
         &self,
         request: Request<wire::NextNumberRequest>,
     ) -> Result<Response<wire::ChangeAnswer>, Status> {
-        answer(self.metadata.next_number(&request.into_inner().key).await)
+        let next = request.into_inner();
+        self.change(next.id, Command::NextNumber { key: next.key }).await
+    }
+
+    async fn open_client(
+        &self,
+        _request: Request<wire::OpenClientRequest>,
+    ) -> Result<Response<wire::ChangeAnswer>, Status> {
+        self.change(None, Command::OpenClient).await
     }
 
     async fn watch(
         &self,
         request: Request<wire::WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let watch =
-            self.metadata.watch(&request.into_inner().prefix).await.map_err(
-                |error| match error {
-                    MetadataError::Unavailable(reason) => Status::unavailable(reason),
-                    MetadataError::NotLeader { .. } => Status::unavailable(error.to_string()),
-                    other => Status::invalid_argument(other.to_string()),
-                },
-            )?;
-        let batches = stream::unfold(watch, |mut watch| async move {
+        let wire::WatchRequest { prefix, after } = request.into_inner();
+        let watch = self.metadata.watch_after(&prefix, after.map(Revision)).await;
+        let StoreWatch { stream, is_resumed, began_at } = watch.map_err(|error| match error {
+            MetadataError::Unavailable(reason) => Status::unavailable(reason),
+            MetadataError::NotLeader { .. } => Status::unavailable(error.to_string()),
+            other => Status::invalid_argument(other.to_string()),
+        })?;
+        let batches = stream::unfold(stream, |mut watch| async move {
             let events = watch.next().await?;
             Some((stream::iter(parts(events, event_cost)), watch))
         });
-        let answers = batches.flatten().map(|part| {
-            Ok(wire::WatchAnswer { events: part.into_iter().map(event_to_wire).collect() })
+        let answers = batches.flatten().map(move |part: Vec<WatchEvent>| {
+            let began_at = if part.is_empty() { began_at.0 } else { 0 };
+            let events = part.into_iter().map(event_to_wire).collect();
+            Ok(wire::WatchAnswer { events, resumed: false, began_at })
         });
-        Ok(Response::new(answers.boxed()))
+        let first = wire::WatchAnswer { resumed: true, ..Default::default() };
+        let first = stream::iter(is_resumed.then_some(Ok(first)));
+        Ok(Response::new(first.chain(answers).boxed()))
     }
 
     async fn open_session(
         &self,
         request: Request<wire::OpenSessionRequest>,
     ) -> Result<Response<wire::ChangeAnswer>, Status> {
-        let time_to_live = Duration::from_millis(request.into_inner().time_to_live_ms);
-        answer(self.metadata.open_session(time_to_live).await.map(|session| session.0))
+        let open = request.into_inner();
+        let time_to_live_ms = open.time_to_live_ms;
+        self.change(open.id, Command::OpenSession { time_to_live_ms }).await
     }
 
     async fn keep_alive(

@@ -71,6 +71,7 @@ pub(super) fn error_to_wire(error: MetadataError) -> wire::Failure {
         MetadataError::Refused(reason) => Kind::Refused(reason),
         MetadataError::Unavailable(reason) => Kind::Unavailable(reason),
         MetadataError::OutcomeUnknown(reason) => Kind::OutcomeUnknown(reason),
+        MetadataError::ClientForgotten => Kind::ClientForgotten(true),
         MetadataError::NotLeader { leader } => Kind::NotLeader(leader.unwrap_or_default()),
     };
     wire::Failure { kind: Some(kind) }
@@ -90,6 +91,7 @@ pub(super) fn check_failure(failure: Option<wire::Failure>) -> Result<(), Metada
         Some(Kind::Refused(reason)) => MetadataError::Refused(reason),
         Some(Kind::Unavailable(reason)) => MetadataError::Unavailable(reason),
         Some(Kind::OutcomeUnknown(reason)) => MetadataError::OutcomeUnknown(reason),
+        Some(Kind::ClientForgotten(_)) => MetadataError::ClientForgotten,
         Some(Kind::NotLeader(leader)) => {
             MetadataError::NotLeader { leader: (!leader.is_empty()).then_some(leader) }
         }
@@ -115,6 +117,7 @@ mod tests {
             MetadataError::OutcomeUnknown("o".to_owned()),
             MetadataError::NotLeader { leader: Some("a:1".to_owned()) },
             MetadataError::NotLeader { leader: None },
+            MetadataError::ClientForgotten,
         ] {
             assert_eq!(check_failure(Some(error_to_wire(error.clone()))), Err(error));
         }

@@ -7,7 +7,7 @@ use crate::broker::BrokerConfig;
 use crate::frontend::pulsar::codec::MAX_MESSAGE_SIZE_DEFAULT;
 use crate::ledger::repair::RepairConfig;
 use crate::ledger::{LedgerConfig, Quorum};
-use crate::metadata::MemberLimits;
+use crate::metadata::{MemberLimits, Observer};
 
 /// The roles a node may run, in any mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Roles {
 }
 
 /// A node's place in a metadata group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct MetadataMember {
     /// Its id; never used again for a node whose disk was lost.
     pub id: u64,
@@ -41,12 +41,14 @@ pub struct MetadataMember {
     pub founders: Vec<(u64, String)>,
     /// Its limits.
     pub limits: MemberLimits,
+    /// Told what the member does.
+    pub observer: Observer,
 }
 
 impl MetadataMember {
     /// A member with the default limits.
     pub fn new(id: u64, founders: Vec<(u64, String)>) -> Self {
-        Self { id, founders, limits: MemberLimits::default() }
+        Self { id, founders, limits: MemberLimits::default(), observer: Observer::default() }
     }
 }
 
@@ -61,7 +63,8 @@ pub struct NodeConfig {
     pub rpc_listen: Option<String>,
     /// The same as others reach it; default: the address bound.
     pub rpc_advertised: Option<String>,
-    /// Node-to-node addresses of the metadata nodes, for nodes without the role.
+    /// Node-to-node addresses of the metadata nodes, for nodes without the role and for members that are no
+    /// founders.
     pub metadata_addresses: Vec<String>,
     /// With the metadata role: a member of a group; without: metadata of this node alone.
     pub metadata_member: Option<MetadataMember>,

@@ -126,6 +126,9 @@ impl Node {
             part.pulsar.stop().await;
             part.admin.stop();
         }
+        if let Some(metadata) = &self.own_metadata {
+            metadata.hand_over().await;
+        }
         self.stop.trigger();
         if let Some(registration) = self.registration {
             registration.ended().await;

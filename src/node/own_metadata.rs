@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{NodeConfig, NodeError};
 use crate::metadata::consensus::{MemberId, Membership};
 use crate::metadata::{
-    Metadata, MetadataService, RemoteMetadata, RemoteMetadataConfig, ReplicatedConfig,
-    ReplicatedMetadata, SingleNodeConfig, SingleNodeMetadata,
+    MembersService, Metadata, MetadataService, RemoteMetadata, RemoteMetadataConfig,
+    ReplicatedConfig, ReplicatedMetadata, SingleNodeConfig, SingleNodeMetadata,
 };
 use crate::rpc::Routes;
 use crate::runtime::Runtime;
@@ -49,6 +49,8 @@ impl OwnMetadata {
         }
         let own = ReplicatedConfig {
             limits: member.limits,
+            observer: member.observer.clone(),
+            contacts: config.metadata_addresses.clone(),
             ..ReplicatedConfig::below(&config.data, MemberId(member.id), founders)
         };
         let store = ReplicatedMetadata::start(runtime.clone(), own).await?;
@@ -60,10 +62,13 @@ impl OwnMetadata {
     /// The services by which others reach it.
     pub(super) fn serve(&self, routes: Routes) -> Routes {
         match self {
-            Self::Alone(store) => routes.with(MetadataService::server(Arc::new(store.clone()))),
-            Self::Member(store) => {
-                routes.with(store.service()).with(MetadataService::server(Arc::new(store.clone())))
-            }
+            Self::Alone(store) => routes
+                .with(MembersService::server(None))
+                .with(MetadataService::server(Arc::new(store.clone()))),
+            Self::Member(store) => routes
+                .with(store.service())
+                .with(MembersService::server(Some(store.clone())))
+                .with(MetadataService::server(Arc::new(store.clone()))),
         }
     }
 
@@ -72,6 +77,13 @@ impl OwnMetadata {
         match self {
             Self::Alone(_) => None,
             Self::Member(store) => Some(store),
+        }
+    }
+
+    /// Before the node stops: leadership goes to another member.
+    pub(super) async fn hand_over(&self) {
+        if let Self::Member(store) = self {
+            store.hand_over().await;
         }
     }
 

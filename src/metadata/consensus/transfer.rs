@@ -10,7 +10,10 @@ impl Machine {
             return;
         }
         let Some(leading) = self.leading() else { return };
-        leading.transfer = Some((to, false));
+        // Asked again it is the same handover: its time runs on.
+        if leading.transfer.is_none_or(|(under_way, _)| under_way != to) {
+            leading.transfer = Some((to, false));
+        }
         self.continue_transfer(to);
         self.replicate_to(to);
     }

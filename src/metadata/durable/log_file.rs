@@ -125,7 +125,11 @@ impl LogFile {
     ) -> DiskResult<()> {
         let header = group_header(self.salt, first, &payload);
         let bytes = (header.len() + payload.len()) as u64;
-        self.file.write_and_sync(self.end, vec![header, payload]).await?;
+        if mutant!("M-log-sync") {
+            self.file.write_at(self.end, vec![header, payload]).await?;
+        } else {
+            self.file.write_and_sync(self.end, vec![header, payload]).await?;
+        }
         self.end += bytes;
         Ok(())
     }

@@ -5,6 +5,18 @@ use tonic::Streaming;
 use crate::rpc::generated::metadata as wire;
 use crate::rpc::generated::metadata::failure::Kind;
 
+/// An answer to a change: the store, not the way to it, said something.
+pub(super) fn is_unknown(answer: &wire::ChangeAnswer) -> bool {
+    let kind = answer.failure.as_ref().and_then(|failure| failure.kind.as_ref());
+    matches!(kind, Some(Kind::OutcomeUnknown(_)))
+}
+
+/// The store does not know the client that asked.
+pub(super) fn is_forgotten(answer: &wire::ChangeAnswer) -> bool {
+    let kind = answer.failure.as_ref().and_then(|failure| failure.kind.as_ref());
+    matches!(kind, Some(Kind::ClientForgotten(_)))
+}
+
 /// An answer of the metadata service.
 pub(super) trait Answer {
     /// Who leads instead, or nothing if that is not known; `None` if it is an answer proper.
@@ -33,6 +45,19 @@ impl Answer for wire::ListAnswer {
 impl Answer for wire::ChangeAnswer {
     fn not_leader(&self) -> Option<&str> {
         hint(self.failure.as_ref())
+    }
+}
+
+impl Answer for wire::ListMembersAnswer {
+    fn not_leader(&self) -> Option<&str> {
+        hint(self.failure.as_ref())
+    }
+}
+
+/// One that may not be given.
+impl<T: Answer> Answer for Option<T> {
+    fn not_leader(&self) -> Option<&str> {
+        self.as_ref().and_then(Answer::not_leader)
     }
 }
 

@@ -75,10 +75,11 @@ impl MetadataClient for RemoteMetadata {
             value,
             expect: expect_to_wire(expect),
             session: session.map_or(0, |session| session.0),
+            id: None,
         };
         let answer = self
-            .change(|mut client| {
-                let request = request.clone();
+            .change(|mut client, id| {
+                let request = wire::PutRequest { id: Some(id), ..request.clone() };
                 Box::pin(async move { Ok(client.put(request).await?.into_inner()) })
             })
             .await?;
@@ -87,9 +88,9 @@ impl MetadataClient for RemoteMetadata {
 
     async fn delete(&self, key: &str, expect: Expect) -> Result<(), MetadataError> {
         let answer = self
-            .change(|mut client| {
-                let request =
-                    wire::DeleteRequest { key: key.to_owned(), expect: expect_to_wire(expect) };
+            .change(|mut client, id| {
+                let (key, expect) = (key.to_owned(), expect_to_wire(expect));
+                let request = wire::DeleteRequest { key, expect, id: Some(id) };
                 Box::pin(async move { Ok(client.delete(request).await?.into_inner()) })
             })
             .await?;
@@ -98,8 +99,8 @@ impl MetadataClient for RemoteMetadata {
 
     async fn next_number(&self, key: &str) -> Result<u64, MetadataError> {
         let answer = self
-            .change(|mut client| {
-                let request = wire::NextNumberRequest { key: key.to_owned() };
+            .change(|mut client, id| {
+                let request = wire::NextNumberRequest { key: key.to_owned(), id: Some(id) };
                 Box::pin(async move { Ok(client.next_number(request).await?.into_inner()) })
             })
             .await?;
@@ -109,18 +110,18 @@ impl MetadataClient for RemoteMetadata {
     async fn watch(&self, prefix: &str) -> Result<Box<dyn WatchStream>, MetadataError> {
         let answers = self
             .read(|mut client| {
-                let request = wire::WatchRequest { prefix: prefix.to_owned() };
+                let request = wire::WatchRequest { prefix: prefix.to_owned(), after: None };
                 Box::pin(async move { Ok(client.watch(request).await?.into_inner()) })
             })
             .await?;
-        Ok(Box::new(RemoteWatch::new(answers)))
+        Ok(Box::new(RemoteWatch::new(self.clone(), prefix, answers)))
     }
 
     async fn open_session(&self, time_to_live: Duration) -> Result<SessionId, MetadataError> {
         let time_to_live_ms = u64::try_from(time_to_live.as_millis()).unwrap_or(u64::MAX);
         let answer = self
-            .change(|mut client| {
-                let request = wire::OpenSessionRequest { time_to_live_ms };
+            .change(|mut client, id| {
+                let request = wire::OpenSessionRequest { time_to_live_ms, id: Some(id) };
                 Box::pin(async move { Ok(client.open_session(request).await?.into_inner()) })
             })
             .await?;

@@ -25,6 +25,7 @@ impl Driver {
                 self.applied
             );
             self.applied = entry.index;
+            self.config.observer.tell(|observer| observer.applied(&self.machine, entry));
             let Payload::Command(group) = &entry.payload else { continue };
             let commands = decode_group(group.clone())
                 .map_err(|damage| format!("entry {} of the log: {damage}", entry.index))?;

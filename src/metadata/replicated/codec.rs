@@ -138,7 +138,9 @@ pub(super) fn message_to_wire(from: MemberId, to: MemberId, message: &Message) -
         }
         Body::TimeoutNow => Kind::TimeoutNow(true),
     };
-    wire::Envelope { from: from.0, to: to.0, term: message.term, body: Some(body) }
+    // Whoever sends it knows where it listens itself.
+    let from_address = String::new();
+    wire::Envelope { from: from.0, to: to.0, term: message.term, body: Some(body), from_address }
 }
 
 fn answer_to_wire(answer: &AppendAnswer) -> wire::AppendAnswer {

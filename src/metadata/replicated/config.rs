@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::Observer;
 use crate::domain::MEBIBYTE;
 use crate::metadata::consensus::{MemberId, Membership, Settings, TimerSettings};
 use crate::rpc::ChannelConfig;
@@ -41,6 +42,8 @@ pub struct ReplicatedConfig {
     pub id: MemberId,
     /// The founding members, the same on each of them. A member that joins a running group has none.
     pub founders: Membership,
+    /// Node-to-node addresses of the group, for a member that is no founder.
+    pub contacts: Vec<String>,
     /// Bounds of the consensus machine.
     pub settings: Settings,
     /// Heartbeat and election time-outs.
@@ -61,6 +64,8 @@ pub struct ReplicatedConfig {
     pub watch_patience: Duration,
     /// The connections to other members.
     pub channel: ChannelConfig,
+    /// Told what the member does.
+    pub observer: Observer,
 }
 
 impl ReplicatedConfig {
@@ -70,6 +75,7 @@ impl ReplicatedConfig {
             directory: data.join("metadata-group"),
             id,
             founders,
+            contacts: Vec::new(),
             settings: Settings::default(),
             timers: TimerSettings::default(),
             limits: MemberLimits::default(),
@@ -86,6 +92,7 @@ impl ReplicatedConfig {
                 keep_alive_timeout: Duration::from_secs(1),
                 ..ChannelConfig::default()
             },
+            observer: Observer::default(),
         }
     }
 }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use super::ReplicatedConfig;
 use super::applying::Results;
 use super::codec::message_to_wire;
+use super::introduction::Introduction;
 use super::peer::Peer;
 use super::shared::{Ended, Shared};
 use super::storage::Storage;
@@ -24,21 +25,24 @@ use crate::metadata::consensus::{
 };
 use crate::metadata::durable::GROUP_BYTES;
 use crate::metadata::store::Command;
-use crate::reached;
 use crate::runtime::{Mailbox, MailboxSender, Random, Runtime, ShutdownSignal};
+use crate::{mutant, reached};
+
+/// Most members that one which knows no group yet answers to.
+const STRANGERS_MAX: usize = 16;
 
 /// What the driver is asked.
 pub(super) enum Request {
-    /// A member said something.
-    Message { from: MemberId, message: Message },
+    /// A member said something, and where it listens.
+    Message { from: MemberId, address: String, message: Message },
     /// The way to a member broke.
     Unreachable { member: MemberId },
     /// A change of the store.
     Change { command: Command, answer: ChangeAnswer, room: tokio::sync::OwnedSemaphorePermit },
     /// Proof that this member leads and has applied everything before the question.
     Read { answer: ReadAnswer },
-    /// Another membership.
-    Members { membership: Membership, answer: ReadAnswer },
+    /// Another membership, in place of `base` if that is still the newest.
+    Members { base: Option<Membership>, membership: Membership, answer: ReadAnswer },
     /// Hand leadership over.
     Transfer { to: MemberId },
 }
@@ -60,6 +64,7 @@ pub(super) struct Driver {
     inbox: Mailbox<Request>,
     requests: MailboxSender<Request>,
     peers: BTreeMap<MemberId, Peer>,
+    introduction: Introduction,
     stop: ShutdownSignal,
     /// Logical time, ahead of the store's; only a leader's counts.
     logical: Duration,
@@ -73,6 +78,7 @@ pub(super) struct Beginning {
     pub(super) storage: Storage,
     pub(super) inbox: Mailbox<Request>,
     pub(super) requests: MailboxSender<Request>,
+    pub(super) introduction: Introduction,
     pub(super) stop: ShutdownSignal,
 }
 
@@ -83,7 +89,7 @@ impl Driver {
         shared: Arc<Shared>,
         beginning: Beginning,
     ) -> Self {
-        let Beginning { machine, storage, inbox, requests, stop } = beginning;
+        let Beginning { machine, storage, inbox, requests, introduction, stop } = beginning;
         let now = runtime.clock.now();
         let draws = runtime.random.fork_numbered("metadata election", config.id.0);
         let timers = Timers::new(config.timers, now, draws.next());
@@ -103,6 +109,7 @@ impl Driver {
             inbox,
             requests,
             peers: BTreeMap::new(),
+            introduction,
             stop,
             logical: Duration::ZERO,
             observed: now,
@@ -114,7 +121,7 @@ impl Driver {
 
     /// Runs until stopped or poisoned.
     pub(super) async fn run(mut self) {
-        let ended = match self.work().await {
+        let ended = match self.introduce_and_work().await {
             Ok(()) => {
                 Ended { reason: "the metadata member has stopped".to_owned(), poisoned: false }
             }
@@ -138,6 +145,29 @@ impl Driver {
                     drop(answer.send(Err(unavailable())));
                 }
                 _ => {}
+            }
+        }
+    }
+
+    async fn introduce_and_work(&mut self) -> Result<(), String> {
+        self.introduce().await?;
+        self.work().await
+    }
+
+    /// Takes part in nothing before this member's disk is known to be the one it has always had.
+    async fn introduce(&mut self) -> Result<(), String> {
+        let introduction = self.introduction.clone();
+        let introducing = introduction.introduce(self.runtime.clone(), self.config.clone());
+        tokio::pin!(introducing);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stop.triggered() => return Ok(()),
+                done = &mut introducing => return done,
+                requests = self.inbox.take_all() => match requests {
+                    Some(requests) => requests.into_iter().for_each(turn_away),
+                    None => return Ok(()),
+                },
             }
         }
     }
@@ -183,6 +213,7 @@ impl Driver {
                 Effect::RestartElectionTimer => self.timers.note(&effect, now, self.draws.next()),
                 Effect::StartLeaderTimers => {
                     reached!("metadata: a member began to lead");
+                    self.config.observer.tell(|observer| observer.leads(&self.machine));
                     self.timers.note(&effect, now, 0);
                     let now_ms = self.shared.visible().store.now_ms();
                     self.logical = Duration::from_millis(now_ms);
@@ -233,13 +264,22 @@ impl Driver {
 
     fn take_request(&mut self, request: Request, effects: &mut Vec<Effect>) {
         let event = match request {
-            Request::Message { from, message } => Event::Message { from, message },
+            Request::Message { from, address, message } => {
+                self.meet_stranger(from, address);
+                Event::Message { from, message }
+            }
             Request::Unreachable { member } => Event::Unreachable { member },
             Request::Read { answer } => {
                 Event::Read { ticket: self.waiters.enter(Waiter::Proof(answer)) }
             }
-            Request::Members { membership, answer } => {
-                let ticket = self.waiters.enter(Waiter::Proof(answer));
+            Request::Members { base, membership, answer } => {
+                let waiter = Waiter::Proof(answer);
+                if base.is_some_and(|base| base != *self.machine.log().membership()) {
+                    reached!("metadata: two membership changes crossed");
+                    let reason = "the membership has changed meanwhile".to_owned();
+                    return waiter.fail(MetadataError::Unavailable(reason));
+                }
+                let ticket = self.waiters.enter(waiter);
                 Event::Change { ticket, membership }
             }
             Request::Transfer { to } => Event::Transfer { to },
@@ -251,9 +291,7 @@ impl Driver {
 
     /// A command as it stands in the log, with logical time before it if it counts from it.
     fn timed(&self, command: Command) -> Bytes {
-        let counts_time =
-            matches!(command, Command::OpenSession { .. } | Command::KeepAlive { .. });
-        if counts_time {
+        if command.counts_time() {
             let time = Command::AdvanceTime { to_ms: self.logical_ms() };
             return crate::metadata::store::encode_group(&[time, command]);
         }
@@ -313,6 +351,9 @@ impl Driver {
             return Ok(());
         }
         let write = std::mem::take(write);
+        if mutant!("M-vote") && write.entries.is_empty() {
+            return Ok(());
+        }
         self.storage.write(&write).await.map_err(|error| error.to_string())?;
         if let Some(last) = write.entries.last() {
             self.step(Event::Persisted { index: last.index, term: last.term }, next);
@@ -363,8 +404,36 @@ impl Driver {
 
     pub(super) fn send(&self, to: MemberId, message: &Message) {
         if let Some(peer) = self.peers.get(&to) {
-            peer.send(message_to_wire(self.config.id, to, message));
+            let own = self.config.id;
+            let address = self.machine.log().membership().addresses.get(&own);
+            let mut envelope = message_to_wire(own, to, message);
+            envelope.from_address = address.cloned().unwrap_or_default();
+            peer.send(envelope);
         }
+    }
+
+    /// A member that knows no group yet answers whoever speaks to it, where it says it listens.
+    fn meet_stranger(&mut self, member: MemberId, address: String) {
+        let is_known = self.peers.get(&member).is_some_and(|peer| peer.address() == address);
+        let has_room = self.peers.len() < STRANGERS_MAX || self.peers.contains_key(&member);
+        let knows_a_group = !self.machine.log().membership().voters.is_empty();
+        if is_known || !has_room || knows_a_group || address.is_empty() {
+            return;
+        }
+        reached!("metadata: a member that joins met another");
+        self.meet(member, &address);
+    }
+
+    fn meet(&mut self, member: MemberId, address: &str) {
+        let peer = Peer::new(
+            &self.runtime,
+            member,
+            address,
+            self.config.peer_queue,
+            self.config.channel.clone(),
+            self.requests.clone(),
+        );
+        self.peers.insert(member, peer);
     }
 
     /// Carries messages to everyone in the newest membership, and to nobody else.
@@ -376,15 +445,7 @@ impl Driver {
         });
         for (member, address) in membership.addresses {
             if member != own && !self.peers.contains_key(&member) {
-                let peer = Peer::new(
-                    &self.runtime,
-                    member,
-                    &address,
-                    self.config.peer_queue,
-                    self.config.channel.clone(),
-                    self.requests.clone(),
-                );
-                self.peers.insert(member, peer);
+                self.meet(member, &address);
             }
         }
     }
@@ -407,9 +468,23 @@ impl Driver {
         status.leader = self.machine.leader();
         status.commit = self.machine.commit();
         status.last = self.machine.log().last_index();
+        status.matched = self.machine.matched();
         if status.membership != *self.machine.log().membership() {
             status.membership = self.machine.log().membership().clone();
         }
+    }
+}
+
+/// Not yet a part of any group.
+fn turn_away(request: Request) {
+    let error = || MetadataError::NotLeader { leader: None };
+    match request {
+        Request::Change { answer, .. } => drop(answer.send(Err(error()))),
+        Request::Read { answer } | Request::Members { answer, .. } => {
+            drop(answer.send(Err(error())));
+        }
+        // As if lost on the way.
+        Request::Message { .. } | Request::Unreachable { .. } | Request::Transfer { .. } => {}
     }
 }
 

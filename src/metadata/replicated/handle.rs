@@ -1,6 +1,7 @@
 //! The handle of a member: the contract for users in the same process. Only the leader answers; any other
 //! member says who leads.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,23 +11,28 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::ReplicatedConfig;
 use super::driver::{Beginning, Driver, Request};
+use super::introduction::Introduction;
 use super::service::{ConsensusService, MemberServer};
 use super::shared::{MemberStatus, Shared, Visible};
 use super::storage::Storage;
-use crate::metadata::consensus::{Machine, MemberId, Membership, Restored};
+use crate::metadata::consensus::{Machine, MemberId, Restored, Role};
 use crate::metadata::store::{Command, Done, check_key, check_list};
+use crate::metadata::store_watch::StoreWatch;
 use crate::metadata::{
-    Expect, MetadataClient, MetadataError, MetadataStartError, Revision, SessionId, Versioned,
-    WatchStream,
+    Expect, MetadataClient, MetadataError, MetadataStartError, MetadataStore, Revision, SessionId,
+    Versioned, WatchStream,
 };
-use crate::runtime::{MailboxSender, Runtime, Shutdown, mailbox};
+use crate::mutant;
+use crate::runtime::{Clock, MailboxSender, Runtime, Shutdown, mailbox};
 
 /// A running member of a metadata group. Cheap to clone; stops when told to, or with its node.
 #[derive(Clone)]
 pub struct ReplicatedMetadata {
     id: MemberId,
-    shared: Arc<Shared>,
-    requests: MailboxSender<Request>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) requests: MailboxSender<Request>,
+    pub(super) clock: Clock,
+    introduction: Introduction,
     room: Arc<Semaphore>,
     queue_bytes: usize,
     stop: Shutdown,
@@ -44,6 +50,8 @@ impl ReplicatedMetadata {
         } else {
             Restored::founding(config.founders.clone())
         };
+        // First: what is promised from here on is promised by this incarnation.
+        let introduction = Introduction::open(&runtime, &config).await?;
         let opened = Storage::open(&runtime, &config.directory, founding).await?;
         let machine = Machine::restore(config.id, config.settings, opened.restored);
         let status = MemberStatus {
@@ -54,6 +62,7 @@ impl ReplicatedMetadata {
             commit: machine.commit(),
             last: machine.log().last_index(),
             membership: machine.log().membership().clone(),
+            matched: BTreeMap::new(),
         };
         let shared = Arc::new(Shared::new(opened.store, status));
         let (requests, inbox) = mailbox(config.queue_length.max(1));
@@ -66,35 +75,24 @@ impl ReplicatedMetadata {
             storage: opened.storage,
             inbox,
             requests: requests.clone(),
+            introduction: introduction.clone(),
             stop: stop.signal(),
         };
         let driver = Driver::new(runtime.clone(), config, Arc::clone(&shared), beginning);
         runtime.tasks.spawn("metadata member", driver.run());
         let room = Arc::new(Semaphore::new(queue_bytes));
-        Ok(Self { id, shared, requests, room, queue_bytes, stop })
+        let clock = runtime.clock.clone();
+        Ok(Self { id, shared, requests, clock, introduction, room, queue_bytes, stop })
     }
 
     /// The service that takes the other members' messages.
     pub fn service(&self) -> MemberServer {
-        ConsensusService::server(self.id, self.requests.clone())
+        ConsensusService::server(self.id, self.requests.clone(), self.introduction.clone())
     }
 
     /// What this member knows of its group.
     pub fn status(&self) -> MemberStatus {
         self.shared.status().clone()
-    }
-
-    /// Gives the group other voters and learners; done once the change has entered the log's committed part
-    /// (a joint membership is left soon after).
-    pub async fn change_members(&self, membership: Membership) -> Result<(), MetadataError> {
-        let (answer, answered) = oneshot::channel();
-        self.ask(Request::Members { membership, answer }, answered).await
-    }
-
-    /// Hands leadership over, if this member leads; nothing happens if it does not work out.
-    pub async fn transfer_leadership(&self, to: MemberId) {
-        // A stopped member leads nobody.
-        let _ = self.requests.send(Request::Transfer { to }).await;
     }
 
     /// Completes when the disk failed and the member takes part no longer; gives the reason. Never completes
@@ -118,12 +116,12 @@ impl ReplicatedMetadata {
         self.shared.visible().store.to_snapshot()
     }
 
-    fn unavailable(&self) -> MetadataError {
+    pub(super) fn unavailable(&self) -> MetadataError {
         let reason = self.shared.ended().map_or_else(|| "stopped".to_owned(), |ended| ended.reason);
         MetadataError::Unavailable(reason)
     }
 
-    async fn ask(
+    pub(super) async fn ask(
         &self,
         request: Request,
         answered: oneshot::Receiver<Result<(), MetadataError>>,
@@ -135,9 +133,26 @@ impl ReplicatedMetadata {
     }
 
     /// Returns once this member has proven that it leads and has applied everything acknowledged before.
-    async fn prove(&self) -> Result<(), MetadataError> {
+    pub(super) async fn prove(&self) -> Result<(), MetadataError> {
+        if mutant!("M-stale-read") && self.status().role == Role::Leader {
+            return Ok(());
+        }
         let (answer, answered) = oneshot::channel();
         self.ask(Request::Read { answer }, answered).await
+    }
+}
+
+#[async_trait]
+impl MetadataStore for ReplicatedMetadata {
+    async fn watch_after(
+        &self,
+        prefix: &str,
+        after: Option<Revision>,
+    ) -> Result<StoreWatch, MetadataError> {
+        self.prove().await?;
+        let mut visible = self.shared.visible();
+        let Visible { store, watches } = &mut *visible;
+        StoreWatch::begin(watches, store, prefix, after)
     }
 
     async fn change(&self, command: Command) -> Result<Done, MetadataError> {
@@ -200,10 +215,7 @@ impl MetadataClient for ReplicatedMetadata {
     }
 
     async fn watch(&self, prefix: &str) -> Result<Box<dyn WatchStream>, MetadataError> {
-        self.prove().await?;
-        let mut visible = self.shared.visible();
-        let Visible { store, watches } = &mut *visible;
-        Ok(Box::new(watches.open(prefix, store)?))
+        Ok(self.watch_after(prefix, None).await?.stream)
     }
 
     async fn open_session(&self, time_to_live: Duration) -> Result<SessionId, MetadataError> {

@@ -6,6 +6,9 @@ mod codec;
 mod config;
 mod driver;
 mod handle;
+mod introduction;
+mod members;
+mod observer;
 mod peer;
 mod service;
 mod shared;
@@ -18,5 +21,7 @@ mod tests;
 
 pub use config::{MemberLimits, ReplicatedConfig};
 pub use handle::ReplicatedMetadata;
+pub use members::{MemberStep, MembersServer, MembersService};
+pub use observer::{MemberObserver, Observer};
 pub use service::MemberServer;
 pub use shared::MemberStatus;

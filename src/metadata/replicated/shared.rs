@@ -1,5 +1,6 @@
 //! What handles and the driver share: the applied state, and who leads.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::Notify;
@@ -30,6 +31,8 @@ pub struct MemberStatus {
     pub last: Index,
     /// The newest membership in its log.
     pub membership: Membership,
+    /// How far each other member's log is known to agree, if this one leads.
+    pub matched: BTreeMap<MemberId, Index>,
 }
 
 /// Why no more changes are taken.
@@ -50,7 +53,7 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(store: Store, status: MemberStatus) -> Self {
         Self {
-            visible: Mutex::new(Visible { store, watches: Watches::new() }),
+            visible: Mutex::new(Visible { watches: Watches::behind(store.revision()), store }),
             status: Mutex::new(status),
             ended: Mutex::new(None),
             ended_changed: Notify::new(),

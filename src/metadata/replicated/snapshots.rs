@@ -5,7 +5,7 @@ use super::storage::decode_snapshot;
 use crate::metadata::consensus::{
     Body, Entry, Event, HardState, Index, MemberId, Message, SnapshotMark, SnapshotPart, Term,
 };
-use crate::reached;
+use crate::{mutant, reached};
 
 impl Driver {
     /// Writes the applied state and begins the log anew, with some entries before the snapshot for members
@@ -102,14 +102,15 @@ impl Driver {
         if sent != mark {
             return Err(format!("the snapshot of {} says it is of {}", mark.index, sent.index));
         }
-        self.storage
-            .begin_anew(mark.clone(), &store, hard_state, entries)
-            .await
-            .map_err(|error| error.to_string())?;
+        if !mutant!("M-install") {
+            let written = self.storage.begin_anew(mark.clone(), &store, hard_state, entries).await;
+            written.map_err(|error| error.to_string())?;
+        }
         let mut visible = self.shared.visible();
-        visible.watches.end();
+        visible.watches.begin_anew(store.revision());
         visible.store = store;
         self.applied = mark.index;
+        self.config.observer.tell(|observer| observer.installed(self.config.id, &mark));
         Ok(())
     }
 }

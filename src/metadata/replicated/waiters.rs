@@ -67,9 +67,9 @@ pub(super) fn refused(
         Refusal::NotLeader { leader } => {
             MetadataError::NotLeader { leader: leader.and_then(address) }
         }
-        Refusal::Busy | Refusal::ChangeUnderWay => MetadataError::Unavailable(refusal.to_string()),
-        Refusal::BadMembership | Refusal::NotCaughtUp { .. } => {
-            MetadataError::Refused(refusal.to_string())
+        Refusal::Busy | Refusal::ChangeUnderWay | Refusal::NotCaughtUp { .. } => {
+            MetadataError::Unavailable(refusal.to_string())
         }
+        Refusal::BadMembership => MetadataError::Refused(refusal.to_string()),
     }
 }

@@ -11,9 +11,11 @@ use super::writer::{Request, Writer};
 use super::{SingleNodeConfig, recovery};
 use crate::metadata::MetadataStartError;
 use crate::metadata::durable::remove_logs;
-use crate::metadata::store::{Command, Done, Store, WatchQueue, Watches, check_key, check_list};
+use crate::metadata::store::{Command, Done, Store, Watches, check_key, check_list};
+use crate::metadata::store_watch::StoreWatch;
 use crate::metadata::{
-    Expect, MetadataClient, MetadataError, Revision, SessionId, Versioned, WatchEvent, WatchStream,
+    Expect, MetadataClient, MetadataError, MetadataStore, Revision, SessionId, Versioned,
+    WatchStream,
 };
 use crate::runtime::{MailboxSender, Runtime, Shutdown, mailbox};
 
@@ -87,7 +89,10 @@ impl SingleNodeMetadata {
     ) -> Result<Self, MetadataStartError> {
         let recovered = recovery::recover(&runtime, &config.directory).await?;
         let shared = Arc::new(Shared {
-            visible: Mutex::new(Visible { store: recovered.store, watches: Watches::new() }),
+            visible: Mutex::new(Visible {
+                watches: Watches::behind(recovered.store.revision()),
+                store: recovered.store,
+            }),
             ended: Mutex::new(None),
             ended_changed: Notify::new(),
         });
@@ -147,6 +152,20 @@ impl SingleNodeMetadata {
             _ => Ok(()),
         }
     }
+}
+
+#[async_trait]
+impl MetadataStore for SingleNodeMetadata {
+    async fn watch_after(
+        &self,
+        prefix: &str,
+        after: Option<Revision>,
+    ) -> Result<StoreWatch, MetadataError> {
+        self.check_running()?;
+        let mut visible = self.shared.visible();
+        let Visible { store, watches } = &mut *visible;
+        StoreWatch::begin(watches, store, prefix, after)
+    }
 
     async fn change(&self, command: Command) -> Result<Done, MetadataError> {
         command.check()?;
@@ -162,13 +181,6 @@ impl SingleNodeMetadata {
         answered.await.unwrap_or_else(|_| {
             Err(MetadataError::OutcomeUnknown("the store stopped before it answered".to_owned()))
         })
-    }
-}
-
-#[async_trait]
-impl WatchStream for WatchQueue {
-    async fn next(&mut self) -> Option<Vec<WatchEvent>> {
-        Self::next(self).await
     }
 }
 
@@ -216,10 +228,7 @@ impl MetadataClient for SingleNodeMetadata {
     }
 
     async fn watch(&self, prefix: &str) -> Result<Box<dyn WatchStream>, MetadataError> {
-        self.check_running()?;
-        let mut visible = self.shared.visible();
-        let Visible { store, watches } = &mut *visible;
-        Ok(Box::new(watches.open(prefix, store)?))
+        Ok(self.watch_after(prefix, None).await?.stream)
     }
 
     async fn open_session(&self, time_to_live: Duration) -> Result<SessionId, MetadataError> {

@@ -144,9 +144,7 @@ impl Writer {
             let visible = self.shared.visible();
             (visible.store.now_ms(), visible.store.next_expiry_ms())
         };
-        let counts_time = group.iter().any(|request| {
-            matches!(request.command, Command::OpenSession { .. } | Command::KeepAlive { .. })
-        });
+        let counts_time = group.iter().any(|request| request.command.counts_time());
         let is_due = expiry.is_some_and(|expiry| expiry <= to_ms);
         let mut commands = Vec::with_capacity(group.len() + 1);
         if to_ms > now_ms && (counts_time || is_due) {

@@ -5,6 +5,17 @@ use bytes::Bytes;
 use super::limits::{check_key, check_time_to_live, check_value};
 use crate::metadata::{Expect, MetadataError, Revision, SessionId};
 
+/// Names a change of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId {
+    /// From `OpenClient`.
+    pub client: u64,
+    /// Rises with each change of the client.
+    pub sequence: u64,
+    /// The client has the answers of all changes before this one, or waits for them no longer.
+    pub answered_below: u64,
+}
+
 /// One change asked for; a line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -46,6 +57,15 @@ pub enum Command {
         /// The session.
         session: SessionId,
     },
+    /// Gives a client a number for changes that may be asked for again.
+    OpenClient,
+    /// A change that is made the first time it is asked for and answered as it was then every other time.
+    Once {
+        /// Which change.
+        id: RequestId,
+        /// `Put`, `Delete`, `NextNumber` or `OpenSession`.
+        command: Box<Command>,
+    },
     /// Moves logical time forward and ends the sessions whose time is over. A time in the past does
     /// nothing.
     AdvanceTime {
@@ -68,6 +88,15 @@ pub enum Done {
 }
 
 impl Command {
+    /// True if what it does counts from logical time.
+    pub fn counts_time(&self) -> bool {
+        match self {
+            Self::OpenSession { .. } | Self::KeepAlive { .. } => true,
+            Self::Once { command, .. } => command.counts_time(),
+            _ => false,
+        }
+    }
+
     /// Checks the limits that need no state, so that a request breaking them never reaches the log.
     pub fn check(&self) -> Result<(), MetadataError> {
         match self {
@@ -77,7 +106,17 @@ impl Command {
             }
             Self::Delete { key, .. } | Self::NextNumber { key } => check_key(key),
             Self::OpenSession { time_to_live_ms } => check_time_to_live(*time_to_live_ms),
-            Self::KeepAlive { .. } | Self::CloseSession { .. } | Self::AdvanceTime { .. } => Ok(()),
+            Self::Once { command, .. } => match **command {
+                Self::Put { .. }
+                | Self::Delete { .. }
+                | Self::NextNumber { .. }
+                | Self::OpenSession { .. } => command.check(),
+                _ => Err(MetadataError::Refused("not a change that is made once".to_owned())),
+            },
+            Self::KeepAlive { .. }
+            | Self::CloseSession { .. }
+            | Self::AdvanceTime { .. }
+            | Self::OpenClient => Ok(()),
         }
     }
 
@@ -86,6 +125,7 @@ impl Command {
         64 + match self {
             Self::Put { key, value, .. } => key.len() + value.len(),
             Self::Delete { key, .. } | Self::NextNumber { key } => key.len(),
+            Self::Once { command, .. } => command.cost(),
             _ => 0,
         }
     }

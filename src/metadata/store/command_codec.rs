@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use prost::Message;
 
-use super::Command;
+use super::{Command, RequestId};
 use crate::metadata::{Expect, Revision, SessionId};
 use crate::rpc::generated::metadata_files as wire;
 
@@ -71,6 +71,13 @@ fn to_wire(command: &Command) -> wire::Command {
             Kind::CloseSession(wire::CloseSession { session: session.0 })
         }
         Command::AdvanceTime { to_ms } => Kind::AdvanceTime(wire::AdvanceTime { to_ms }),
+        Command::OpenClient => Kind::OpenClient(wire::OpenClient {}),
+        Command::Once { id, command } => Kind::Once(Box::new(wire::Once {
+            client: id.client,
+            sequence: id.sequence,
+            answered_below: id.answered_below,
+            command: Some(Box::new(to_wire(&command))),
+        })),
     };
     wire::Command { kind: Some(kind) }
 }
@@ -92,5 +99,14 @@ fn from_wire(command: wire::Command) -> Result<Command, CommandDamage> {
         Kind::KeepAlive(keep) => Command::KeepAlive { session: SessionId(keep.session) },
         Kind::CloseSession(close) => Command::CloseSession { session: SessionId(close.session) },
         Kind::AdvanceTime(time) => Command::AdvanceTime { to_ms: time.to_ms },
+        Kind::OpenClient(_) => Command::OpenClient,
+        Kind::Once(once) => Command::Once {
+            id: RequestId {
+                client: once.client,
+                sequence: once.sequence,
+                answered_below: once.answered_below,
+            },
+            command: Box::new(from_wire(*once.command.ok_or(CommandDamage::UnknownKind)?)?),
+        },
     })
 }

@@ -84,3 +84,13 @@ pub fn check_list(prefix: &str, limit: usize) -> Result<(), MetadataError> {
     }
     Ok(())
 }
+
+/// Clients that may ask again; with one more, that which has asked for nothing for the longest is forgotten.
+pub const CLIENTS_MAX: usize = 1024;
+/// Changes of one client that wait for their answers; one further ahead is refused.
+pub const CLIENT_CHANGES_MAX: u64 = 2048;
+
+/// Changes kept for watchers that come from another node; who needs older ones reads the state again.
+pub const RECENT_EVENTS_MAX: usize = 4096;
+/// Bytes of the same.
+pub const RECENT_BYTES_MAX: usize = 4 * 1024 * 1024;

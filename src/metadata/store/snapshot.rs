@@ -6,6 +6,7 @@ use bytes::Bytes;
 use prost::Message;
 
 use super::Store;
+use super::clients::Clients;
 use super::state::{Record, Session};
 use crate::metadata::{Revision, SessionId};
 use crate::rpc::generated::metadata_files as wire;
@@ -47,6 +48,8 @@ impl Store {
             keys: keys.collect(),
             sessions: sessions.collect(),
             counters: counters.collect(),
+            last_client: self.clients.last(),
+            clients: self.clients.to_wire(),
         };
         Bytes::from(snapshot.encode_to_vec())
     }
@@ -68,6 +71,8 @@ impl Store {
                 .into_iter()
                 .map(|counter| (counter.key, counter.value))
                 .collect(),
+            clients: Clients::from_wire(snapshot.last_client, snapshot.clients)
+                .map_err(contradiction)?,
         };
         for session in snapshot.sessions {
             let entry = Session {

@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
+use super::clients::Clients;
 use super::limits::{COUNTERS_MAX, KEY_OVERHEAD_BYTES, SESSIONS_MAX, STORE_BYTES_MAX};
 use super::{Command, Done};
 use crate::metadata::{Expect, MetadataError, Revision, SessionId, Versioned, WatchEvent};
@@ -37,6 +38,7 @@ pub struct Store {
     pub(super) keys: BTreeMap<String, Record>,
     pub(super) sessions: BTreeMap<SessionId, Session>,
     pub(super) counters: BTreeMap<String, u64>,
+    pub(super) clients: Clients,
 }
 
 /// What applying a command gave: the answer for who asked, the events for who watches.
@@ -113,6 +115,15 @@ impl Store {
         events: &mut Vec<WatchEvent>,
     ) -> Result<Done, MetadataError> {
         match command {
+            Command::OpenClient => Ok(Done::Opened(SessionId(self.clients.open(self.applied)))),
+            Command::Once { id, command } => {
+                if let Some(answer) = self.clients.answered(*id, command, self.applied)? {
+                    return answer;
+                }
+                let answer = self.change(command, events);
+                self.clients.keep(*id, &answer);
+                answer
+            }
             Command::Put { key, value, expect, session } => {
                 self.put(key, value, *expect, *session, events)
             }

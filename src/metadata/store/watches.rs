@@ -11,8 +11,9 @@ use tokio::sync::Notify;
 use super::limits::{
     LIST_PAGE_MAX, WATCH_PENDING_BYTES_MAX, WATCH_PENDING_EVENTS_MAX, WATCHES_MAX, check_prefix,
 };
+use super::recent_events::RecentEvents;
 use super::state::Store;
-use crate::metadata::{MetadataError, WatchEvent};
+use crate::metadata::{MetadataError, Revision, WatchEvent};
 use crate::{mutant, reached};
 
 /// The watches of one node.
@@ -20,6 +21,8 @@ use crate::{mutant, reached};
 pub struct Watches {
     last: u64,
     watches: BTreeMap<u64, Watch>,
+    /// The newest events, for watchers that come from another node.
+    recent: RecentEvents,
     /// Filled only by the planted bug M-watch: watches that begin after the next change.
     late: Vec<Watch>,
 }
@@ -50,20 +53,39 @@ struct Pending {
 }
 
 impl Watches {
-    /// No watches.
+    /// No watches of a store that has changed before.
+    pub fn behind(revision: Revision) -> Self {
+        Self { recent: RecentEvents::behind(revision), ..Self::default() }
+    }
+
+    /// No watches of a new store.
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// Goes on with a watch that has told everything up to `after`; `None` if that is too long ago for the events
+    /// kept here.
+    pub fn resume(
+        &mut self,
+        prefix: &str,
+        after: Revision,
+        store: &Store,
+    ) -> Result<Option<WatchQueue>, MetadataError> {
+        let Some(missed) = self.recent.after(after, prefix, store.revision()) else {
+            reached!("metadata: a watch could not be resumed");
+            return Ok(None);
+        };
+        reached!("metadata: a watch was resumed");
+        let mut queue = self.enter(prefix)?;
+        queue.initial.extend((!missed.is_empty()).then_some(missed));
+        Ok(Some(queue))
+    }
+
     /// Begins a watch with the state of now.
     pub fn open(&mut self, prefix: &str, store: &Store) -> Result<WatchQueue, MetadataError> {
-        check_prefix(prefix)?;
-        self.watches.retain(|_, watch| !watch.queue.lock().abandoned);
-        if self.watches.len() >= WATCHES_MAX {
-            return Err(MetadataError::Refused(format!("allowed {WATCHES_MAX} watches")));
-        }
+        let mut queue = self.enter(prefix)?;
         let pairs = store.list(prefix, None, usize::MAX);
-        let mut initial: VecDeque<Vec<WatchEvent>> = pairs
+        queue.initial = pairs
             .chunks(LIST_PAGE_MAX)
             .map(|page| {
                 page.iter()
@@ -71,7 +93,16 @@ impl Watches {
                     .collect()
             })
             .collect();
-        initial.push_back(Vec::new());
+        queue.initial.push_back(Vec::new());
+        Ok(queue)
+    }
+
+    fn enter(&mut self, prefix: &str) -> Result<WatchQueue, MetadataError> {
+        check_prefix(prefix)?;
+        self.watches.retain(|_, watch| !watch.queue.lock().abandoned);
+        if self.watches.len() >= WATCHES_MAX {
+            return Err(MetadataError::Refused(format!("allowed {WATCHES_MAX} watches")));
+        }
         let queue = Arc::new(Queue::default());
         let watch = Watch { prefix: prefix.to_owned(), queue: Arc::clone(&queue) };
         if mutant!("M-watch") {
@@ -80,7 +111,7 @@ impl Watches {
             self.last += 1;
             self.watches.insert(self.last, watch);
         }
-        Ok(WatchQueue { initial, queue })
+        Ok(WatchQueue { initial: VecDeque::new(), queue })
     }
 
     /// Tells the watchers of each event's key, in the order the watches began.
@@ -88,11 +119,18 @@ impl Watches {
         if events.is_empty() {
             return;
         }
+        self.recent.keep(events);
         self.watches.retain(|_, watch| watch.tell(events));
         for watch in std::mem::take(&mut self.late) {
             self.last += 1;
             self.watches.insert(self.last, watch);
         }
+    }
+
+    /// Ends every watch, because the store became another one's that is at `revision`.
+    pub fn begin_anew(&mut self, revision: Revision) {
+        self.end();
+        self.recent = RecentEvents::behind(revision);
     }
 
     /// Ends every watch.
