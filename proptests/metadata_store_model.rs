@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use seawall::metadata::store::{Command, Done, RequestId, Store, Watches, decode_group, encode_group};
+use seawall::metadata::store::{
+    Command, Done, RequestId, Store, Watches, decode_group, encode_group,
+};
 use seawall::metadata::{Expect, MetadataError, Revision, SessionId, WatchEvent};
 
 /// What a person would write down: for each key its value, version and session.
@@ -17,8 +19,11 @@ struct Model {
     revision: u64,
     opened: u64,
     now: u64,
-    clients: BTreeMap<u64, (u64, BTreeMap<u64, Result<Done, Refused>>)>,
+    clients: BTreeMap<u64, Client>,
 }
+
+/// What it waits for no longer, and what the changes since gave.
+type Client = (u64, BTreeMap<u64, Result<Done, Refused>>);
 
 #[derive(Clone, Copy, Debug)]
 enum Refused {

@@ -8,6 +8,7 @@ mod determinism;
 mod failed_sync;
 mod fencing;
 mod index_rebuild;
+mod metadata_group;
 mod ownership;
 #[cfg(feature = "mutants")]
 mod planted_bugs;

@@ -25,6 +25,8 @@ pub struct Stage {
     pub cluster: Cluster,
     client: SimNode,
     plan: Arc<Plan>,
+    /// What clients of metadata were told, and what its members did.
+    pub history: SharedHistory,
     next: u64,
     /// The only broker clients are told of; none: all.
     asks: Option<String>,
@@ -50,9 +52,10 @@ where
         change(&mut plan);
         let plan = Arc::new(plan);
         World::run(1, WorldSettings::default(), move |world| async move {
-            let cluster = Cluster::create(&world, &plan);
+            let history = SharedHistory::default();
+            let cluster = Cluster::create(&world, &plan, &history);
             let client = world.create_node("client-0", "client-0");
-            let mut stage = Stage { world, cluster, client, plan, next: 0, asks: None };
+            let mut stage = Stage { world, cluster, client, plan, history, next: 0, asks: None };
             stage.wait_until_served().await;
             play(stage).await;
         });
@@ -95,6 +98,7 @@ impl Stage {
                 Some(host) => format!("{host}:6650"),
                 None => self.cluster.broker_address(),
             },
+            metadata_addresses: self.cluster.metadata_addresses(),
             history: SharedHistory::default(),
             plan: Arc::clone(&self.plan),
             world: self.world.clone(),

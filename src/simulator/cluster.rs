@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use super::history::SharedHistory;
+use super::metadata_history::recorder;
 use super::plan::{Plan, Topology};
 use crate::bookie::BookieConfig;
 use crate::ledger::repair::RepairConfig;
 use crate::metadata::MemberLimits;
+use crate::metadata::consensus::Role;
 use crate::node::{MetadataMember, Node, NodeConfig, Roles};
 use crate::runtime::sim::{SimNode, World};
 use crate::runtime::{Runtime, Shutdown};
@@ -57,14 +60,14 @@ fn locked(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
 
 impl Cluster {
     /// Creates the machines; nothing runs yet.
-    pub fn create(world: &World, plan: &Plan) -> Self {
+    pub fn create(world: &World, plan: &Plan, history: &SharedHistory) -> Self {
         let nodes = layout(plan)
             .into_iter()
             .enumerate()
             .map(|(index, (name, roles))| ClusterNode {
                 machine: world.create_node(&name, &name),
                 roles,
-                config: configure(&name, index, roles, plan),
+                config: configure(&name, index, roles, plan, history),
                 slot: Arc::default(),
                 down_until: Duration::ZERO,
             })
@@ -78,6 +81,21 @@ impl Cluster {
         let addresses: Vec<String> =
             brokers.map(|node| format!("{}:{PULSAR_PORT}", node.machine.host())).collect();
         addresses.join(",")
+    }
+
+    /// Node-to-node addresses of the nodes with metadata.
+    pub fn metadata_addresses(&self) -> Vec<String> {
+        let nodes = self.nodes.iter().filter(|node| node.roles.metadata);
+        nodes.map(|node| format!("{}:{RPC_PORT}", node.machine.host())).collect()
+    }
+
+    /// Where among all nodes the leader of the metadata group is, as far as it knows itself.
+    pub fn metadata_leader(&self) -> Option<usize> {
+        let leads = |node: &ClusterNode| {
+            let serving = node.serving()?;
+            Some(serving.metadata_member()?.status().role == Role::Leader)
+        };
+        self.nodes.iter().position(|node| leads(node) == Some(true))
     }
 
     /// Starts what is down and due, and starts again what gave up.
@@ -134,6 +152,23 @@ impl ClusterNode {
     /// Asks the process to stop in order, as a signal would; then it is started again.
     pub fn stop_in_order(&self) {
         locked(&self.slot).stop.trigger();
+    }
+
+    /// The id of the member of the metadata group that the node is.
+    pub fn member_id(&self) -> Option<u64> {
+        self.config.metadata_member.as_ref().map(|member| member.id)
+    }
+
+    /// From its next start on the node is another member, one that joins the group.
+    pub fn become_member(&mut self, id: u64) {
+        if let Some(member) = &mut self.config.metadata_member {
+            (member.id, member.founders) = (id, Vec::new());
+        }
+    }
+
+    /// `host:port` of its node-to-node port.
+    pub fn rpc_address(&self) -> String {
+        format!("{}:{RPC_PORT}", self.machine.host())
     }
 
     fn start(&self) {
@@ -218,7 +253,12 @@ fn metadata_addresses(plan: &Plan) -> Vec<String> {
 }
 
 /// The place in the metadata group of the node with this index, if there is a group and it is in it.
-fn metadata_member(index: usize, roles: Roles, plan: &Plan) -> Option<MetadataMember> {
+fn metadata_member(
+    index: usize,
+    roles: Roles,
+    plan: &Plan,
+    history: &SharedHistory,
+) -> Option<MetadataMember> {
     if plan.shape.metadata < 2 || !roles.metadata {
         return None;
     }
@@ -228,16 +268,23 @@ fn metadata_member(index: usize, roles: Roles, plan: &Plan) -> Option<MetadataMe
         log_kept: plan.metadata_log_kept,
         snapshot_part: plan.metadata_snapshot_part,
     };
-    Some(MetadataMember { limits, ..MetadataMember::new(index as u64 + 1, founders) })
+    let observer = recorder(history);
+    Some(MetadataMember { limits, observer, ..MetadataMember::new(index as u64 + 1, founders) })
 }
 
-fn configure(host: &str, index: usize, roles: Roles, plan: &Plan) -> NodeConfig {
+fn configure(
+    host: &str,
+    index: usize,
+    roles: Roles,
+    plan: &Plan,
+    history: &SharedHistory,
+) -> NodeConfig {
     let data = PathBuf::from("/data");
     let alone = plan.topology == Topology::Standalone;
     let mut config = NodeConfig {
         rpc_listen: (!alone).then(|| format!("{host}:{RPC_PORT}")),
         metadata_addresses: metadata_addresses(plan),
-        metadata_member: metadata_member(index, roles, plan),
+        metadata_member: metadata_member(index, roles, plan, history),
         pulsar_listen: format!("{host}:{PULSAR_PORT}"),
         http_listen: format!("{host}:{HTTP_PORT}"),
         message_bytes_max: MESSAGE_BYTES_MAX,

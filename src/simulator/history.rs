@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::checkers::FinalChain;
+use super::metadata_history::MetadataHistory;
 use crate::domain::Position;
 
 /// Where a message is: its entry, and its index there if the entry is a batch (else -1).
@@ -135,6 +136,8 @@ pub struct History {
     pub final_log: BTreeMap<String, Vec<(Place, Option<MessageNumber>)>>,
     /// Per topic, its chain of ledgers after the run.
     pub final_chains: BTreeMap<String, FinalChain>,
+    /// What metadata's clients were told, and what its members did.
+    pub metadata: MetadataHistory,
     /// Places by topic and subscription, of the deliveries seen so far.
     delivered: BTreeMap<(String, String), BTreeSet<Place>>,
     deliveries_seen: usize,

@@ -8,6 +8,8 @@ pub mod cluster;
 mod draw;
 /// What clients did and were told.
 pub mod history;
+/// What metadata's clients were told, and what its members did.
+pub mod metadata_history;
 /// Hunting planted bugs with tests.
 #[cfg(feature = "mutants")]
 pub mod mutant_hunt;

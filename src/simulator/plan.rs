@@ -65,6 +65,10 @@ pub enum FaultKind {
     IndexLoss,
     /// Topics are unloaded, bundles given up, brokers stopped in order.
     MoveTopics,
+    /// The leader of the metadata group dies, stands still, is cut off, or is asked to hand over.
+    MetadataLeader,
+    /// An operator takes a member out of the metadata group and adds its node again, empty, as a new one.
+    MetadataMember,
     /// A bookie's disk is emptied; its process comes back soon, while its old registration may still stand.
     DiskWiped,
     /// A bookie is away for longer than its registration lasts, then another with an empty disk is at its
@@ -91,7 +95,19 @@ impl FaultKind {
         Self::MoveTopics,
         Self::DiskWiped,
         Self::BookieReplaced,
+        Self::MetadataLeader,
+        Self::MetadataMember,
     ];
+
+    /// Whether a cluster of this shape has what the fault hits.
+    const fn fits(self, shape: Shape) -> bool {
+        match self {
+            Self::MetadataLeader => shape.metadata > 1,
+            // The disk is emptied: a bookie's entries must not be on it.
+            Self::MetadataMember => shape.metadata > 1 && !shape.shares_nodes,
+            _ => true,
+        }
+    }
 
     /// The word in reports.
     pub const fn as_str(self) -> &'static str {
@@ -110,6 +126,8 @@ impl FaultKind {
             Self::Clock => "clock",
             Self::IndexLoss => "index_loss",
             Self::MoveTopics => "move_topics",
+            Self::MetadataLeader => "metadata_leader",
+            Self::MetadataMember => "metadata_member",
             Self::DiskWiped => "disk_wiped",
             Self::BookieReplaced => "bookie_replaced",
         }
@@ -176,6 +194,8 @@ pub struct Plan {
     pub metadata_log_kept: u64,
     /// Bytes of a piece of a metadata snapshot: small ones make it many pieces.
     pub metadata_snapshot_part: usize,
+    /// Clients that use metadata itself.
+    pub register_clients: u32,
     /// Producers send batches of this many messages at most (1: no batches).
     pub batch_messages: u32,
 }
@@ -195,15 +215,16 @@ impl Plan {
         let draw = Draw::new(mix(seed) ^ topology as u64);
         // One run in ten is calm: a failure there is the plainest story.
         let calm = draw.chance("calm", 10);
+        let shape = Shape::draw(&draw, topology);
         let faults = FaultKind::ALL
             .iter()
             .copied()
-            .filter(|kind| !calm && draw.chance(kind.as_str(), 50))
+            .filter(|kind| !calm && kind.fits(shape) && draw.chance(kind.as_str(), 50))
             .collect();
         Self {
             seed,
             topology,
-            shape: Shape::draw(&draw, topology),
+            shape,
             faults,
             fault_interval: Duration::from_millis(
                 draw.pick("fault interval", &[400, 900, 1800, 3600]),
@@ -235,6 +256,10 @@ impl Plan {
             metadata_log_bytes: draw.pick("metadata log", &[8 * 1024, 64 * 1024, 16 * 1024 * 1024]),
             metadata_log_kept: draw.pick("metadata log kept", &[0, 20, 1000]),
             metadata_snapshot_part: draw.pick("metadata part", &[1024, 1024 * 1024]),
+            register_clients: match topology {
+                Topology::Swarm => draw.between("register clients", 2, 4) as u32,
+                Topology::Standalone | Topology::Cluster => 0,
+            },
             batch_messages: draw.pick("batch", &[1, 1, 5]),
         }
     }
@@ -246,7 +271,7 @@ mod tests {
 
     #[test]
     fn seeds_differ_and_repeat() {
-        let faults = |seed| Plan::draw(seed, Topology::Cluster).faults;
+        let faults = |seed| Plan::draw(seed, Topology::Swarm).faults;
         assert_eq!(faults(1), faults(1));
         let kinds: std::collections::BTreeSet<_> = (0..50).flat_map(faults).collect();
         assert_eq!(kinds.len(), FaultKind::ALL.len(), "fifty seeds draw every kind");

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::checkers::{
-    Finding, HISTORY_CHECKERS, Violation, final_chain, full_replication, replicas_agree,
+    CONSENSUS_CHECKERS, Finding, HISTORY_CHECKERS, METADATA_CHECKERS, Violation, final_chain,
+    full_replication, replicas_agree,
 };
 use super::cluster::Cluster;
 use super::history::SharedHistory;
@@ -15,7 +16,8 @@ use super::nemesis::Nemesis;
 use super::plan::{FaultKind, Plan, Topology};
 use super::workloads::{
     ConsumerRole, EXCLUSIVE, SHARED, WorkloadContext, consume, damage, look_at_the_rest, property,
-    prove_writable, publish, read_whole_log, rewind, setup_topic,
+    prove_writable, publish, read_registers, read_whole_log, rewind, setup_topic, use_registers,
+    watch_registers,
 };
 use crate::bookie::Bookie;
 use crate::broker::SubscriptionType;
@@ -26,6 +28,8 @@ use crate::runtime::{Shutdown, Task};
 const TICK: Duration = Duration::from_millis(50);
 /// Longest wait for the first start of all nodes and topics, without any fault.
 const SETUP_LIMIT: Duration = Duration::from_secs(120);
+/// Longest wait for an operator's change of members to end.
+const OPERATOR_LIMIT: Duration = Duration::from_secs(120);
 /// Longest wait for publishers to end: above the deadline of a send.
 const PUBLISHERS_LIMIT: Duration = Duration::from_secs(20);
 /// Longest wait after that until every copy is where it must be.
@@ -75,7 +79,7 @@ struct Run {
 }
 
 pub(super) async fn run(world: World, plan: Arc<Plan>, history: SharedHistory) -> Outcome {
-    let cluster = Cluster::create(&world, &plan);
+    let cluster = Cluster::create(&world, &plan, &history);
     let producer_machine = world.create_node("client-0", "client-0");
     let consumer_machine = world.create_node("client-1", "client-1");
     let topics = (0..plan.topics).map(|number| format!("persistent://public/default/t{number}"));
@@ -101,6 +105,7 @@ pub(super) async fn run(world: World, plan: Arc<Plan>, history: SharedHistory) -
         run.history.lock().trimmed = run.topics.iter().cloned().collect();
     }
     run.start_workloads();
+    run.start_register_clients();
     run.storm().await;
     if let Err(detail) = run.come_back(&mut outcome).await {
         outcome.fail("P6", "liveness", detail);
@@ -117,6 +122,7 @@ impl Run {
         WorkloadContext {
             runtime: machine.runtime(),
             broker: self.cluster.broker_address(),
+            metadata_addresses: self.cluster.metadata_addresses(),
             history: self.history.clone(),
             plan: Arc::clone(&self.plan),
             world: self.world.clone(),
@@ -227,6 +233,21 @@ impl Run {
         }
     }
 
+    fn start_register_clients(&mut self) {
+        for number in 0..u64::from(self.plan.register_clients) {
+            let machine = match number % 2 {
+                0 => self.producer_machine.clone(),
+                _ => self.consumer_machine.clone(),
+            };
+            let context = self.context(&machine, &self.stop_publishing);
+            self.tasks.push(machine.spawn("registers", use_registers(context, number)));
+            if number < 2 {
+                let context = self.context(&machine, &self.stop_publishing);
+                self.tasks.push(machine.spawn("watch registers", watch_registers(context)));
+            }
+        }
+    }
+
     async fn storm(&mut self) {
         let clients = vec![self.producer_machine.clone(), self.consumer_machine.clone()];
         let mut nemesis = Nemesis::new(&self.world, &self.plan, clients);
@@ -241,6 +262,13 @@ impl Run {
             }
         }
         nemesis.heal_everything(&mut self.cluster);
+        // An operator does not leave a change of members half done.
+        let until = self.world.now() + OPERATOR_LIMIT;
+        while nemesis.is_operating() && self.world.now() < until {
+            self.cluster.supervise();
+            nemesis.operate(&mut self.cluster);
+            self.world.sleep(TICK).await;
+        }
     }
 
     /// Everything is healed: publishing works on every topic, the whole log can be read, and every
@@ -252,6 +280,7 @@ impl Run {
         self.prove_all_writable(until).await?;
         let writable = self.world.now();
         outcome.writable_after = Some(writable - healed);
+        self.read_registers(until).await?;
         self.settle_publishers(until).await?;
         let settled = self.world.now() - writable;
         self.read_all(until).await?;
@@ -297,6 +326,15 @@ impl Run {
                 .map_err(|_| format!("{topic} takes no message after the heal"))?;
         }
         Ok(())
+    }
+
+    async fn read_registers(&mut self, until: Duration) -> Result<(), String> {
+        if self.plan.register_clients == 0 {
+            return Ok(());
+        }
+        let attempt = |context: WorkloadContext| async move { read_registers(&context).await };
+        let read = self.until_done("read registers", until, attempt).await;
+        read.map_err(|error| error.unwrap_or_else(|| "reading registers hangs".to_owned()))
     }
 
     async fn read_all(&mut self, until: Duration) -> Result<(), String> {
@@ -360,6 +398,11 @@ impl Run {
         }
         self.read_chains().await;
         let history = self.history.lock();
+        let metadata = METADATA_CHECKERS.iter().filter(|_| self.plan.register_clients > 0);
+        let consensus = CONSENSUS_CHECKERS.iter().filter(|_| self.plan.shape.metadata > 1);
+        for (name, check) in metadata.chain(consensus) {
+            outcome.findings.push(((*name).to_owned(), check(&history)));
+        }
         let complete = history.final_log.len() == self.topics.len();
         for (name, check) in HISTORY_CHECKERS {
             // Without the log there is nothing to hold it against; the run has failed already.

@@ -2,30 +2,45 @@
 //! compared nothing proves nothing, and the run says so.
 
 mod contiguous;
+mod election_safety;
 mod full_replication;
+mod leader_completeness;
+mod linearizable_registers;
+mod log_matching;
 mod no_acknowledged_loss;
 mod no_ghost;
 mod no_phantom;
 mod order;
 mod protocol;
 mod replicas;
+mod revisions;
 mod single_writer;
 mod stable_positions;
+mod state_machine_safety;
 mod subscription;
+mod watches_miss_nothing;
 
 pub use contiguous::contiguous;
+pub use election_safety::election_safety;
 pub use full_replication::full_replication;
+pub use leader_completeness::leader_completeness;
+pub use linearizable_registers::linearizable_registers;
+pub use log_matching::log_matching;
 pub use no_acknowledged_loss::no_acknowledged_loss;
 pub use no_ghost::no_ghost;
 pub use no_phantom::no_phantom;
 pub use order::order;
 pub use protocol::{protocol, subscription_properties};
 pub use replicas::replicas_agree;
+pub use revisions::revisions;
 pub use single_writer::{FinalChain, ListedLedger, final_chain, single_writer};
 pub use stable_positions::stable_positions;
+pub use state_machine_safety::state_machine_safety;
 pub use subscription::{
     subscription_misses_nothing, subscription_repeats_nothing, unacknowledged_comes_again,
 };
+
+pub use watches_miss_nothing::watches_miss_nothing;
 
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +99,21 @@ pub const HISTORY_CHECKERS: &[(&str, HistoryChecker)] = &[
     ("contiguous", contiguous),
     ("protocol", protocol),
     ("subscription_properties", subscription_properties),
+];
+
+/// Checkers of what clients of metadata itself were told.
+pub const METADATA_CHECKERS: &[(&str, HistoryChecker)] = &[
+    ("linearizable_registers", linearizable_registers),
+    ("revisions", revisions),
+    ("watches_miss_nothing", watches_miss_nothing),
+];
+
+/// Checkers of what the members of a metadata group did.
+pub const CONSENSUS_CHECKERS: &[(&str, HistoryChecker)] = &[
+    ("election_safety", election_safety),
+    ("log_matching", log_matching),
+    ("leader_completeness", leader_completeness),
+    ("state_machine_safety", state_machine_safety),
 ];
 
 #[cfg(test)]

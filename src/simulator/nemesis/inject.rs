@@ -69,6 +69,8 @@ impl Nemesis {
             }
             FaultKind::Clock => self.clock(machine),
             FaultKind::MoveTopics => self.move_topics(cluster),
+            FaultKind::MetadataLeader => self.trouble_leader(cluster),
+            FaultKind::MetadataMember => self.replace_member(cluster),
             FaultKind::DiskWiped => {
                 let down = self.between(50, 2_000);
                 self.lose_disk(down, cluster);

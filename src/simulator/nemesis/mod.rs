@@ -6,15 +6,18 @@
 
 mod ambush;
 mod inject;
+mod metadata_leader;
 mod move_topics;
+mod replace_member;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ambush::Blow;
+use replace_member::Replacement;
+
 use super::cluster::Cluster;
 use super::plan::{FaultKind, Plan};
-use ambush::Blow;
-
 use crate::runtime::sim::{ClockFace, SimNode, World};
 
 /// A fault that lasts, and when it ends.
@@ -46,6 +49,10 @@ pub struct Nemesis {
     ambushes: BTreeMap<usize, Blow>,
     /// The one bookie whose bits may rot and whose disk may be lost.
     rot_victim: Option<usize>,
+    /// The one member of the metadata group that is being replaced.
+    replacement: Option<Replacement>,
+    /// Members that have joined so far; each has an id of its own.
+    joined: u64,
 }
 
 impl Nemesis {
@@ -61,6 +68,8 @@ impl Nemesis {
             lasting: Vec::new(),
             ambushes: BTreeMap::new(),
             rot_victim: plan.rot_victim(world),
+            replacement: None,
+            joined: 0,
         }
     }
 
@@ -74,6 +83,7 @@ impl Nemesis {
             self.heal(lasting.heal);
         }
         self.strike(cluster);
+        self.operate(cluster);
         if now < self.next || self.kinds.is_empty() {
             return;
         }

@@ -1,10 +1,11 @@
-//! What clients do in a run, all through the real Pulsar front end. Workloads only talk and write down;
+//! What clients do in a run, through the real Pulsar front end and metadata's service. Workloads only talk and write down;
 //! judging is the checkers' work.
 
 mod consume;
 mod damage;
 mod drain;
 mod publish;
+mod registers;
 mod rewind;
 mod session;
 
@@ -12,6 +13,7 @@ pub use consume::{ConsumerRole, consume, look_at_the_rest};
 pub use damage::damage;
 pub use drain::{read_whole_log, setup_topic};
 pub use publish::{prove_writable, publish};
+pub use registers::{read_registers, use_registers, watch_registers};
 pub use rewind::{REWINDER, rewind};
 pub use session::{SessionError, Told, WorkloadClient, property};
 
@@ -29,6 +31,8 @@ pub struct WorkloadContext {
     pub runtime: Runtime,
     /// Address of the broker's Pulsar port, `host:port`.
     pub broker: String,
+    /// Node-to-node addresses of the nodes with metadata.
+    pub metadata_addresses: Vec<String>,
     /// Where everything is written down.
     pub history: SharedHistory,
     /// The run's settings.
