@@ -138,6 +138,9 @@ impl Node {
         if let Some(metadata) = &self.own_metadata {
             metadata.hand_over().await;
         }
+        if let Some(metadata) = &self.own_metadata {
+            metadata.hand_over().await;
+        }
         self.stop.trigger();
         if let Some(registration) = self.registration {
             registration.ended().await;

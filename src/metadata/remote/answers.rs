@@ -19,13 +19,16 @@ pub(super) fn is_forgotten(answer: &wire::ChangeAnswer) -> bool {
 
 /// An answer of the metadata service.
 pub(super) trait Answer {
-    /// Who leads instead, or nothing if that is not known; `None` if it is an answer proper.
+    /// Who leads instead, or nothing if that is not known or this node cannot answer now; `None` if it is an
+    /// answer proper. Nothing was changed.
     fn not_leader(&self) -> Option<&str>;
 }
 
 fn hint(failure: Option<&wire::Failure>) -> Option<&str> {
     match failure.and_then(|failure| failure.kind.as_ref()) {
         Some(Kind::NotLeader(leader)) => Some(leader),
+        // Busy, handing over, or stopping: another member, or this one a little later, may answer.
+        Some(Kind::Unavailable(_)) => Some(""),
         _ => None,
     }
 }
