@@ -12,6 +12,7 @@ mod consensus_world;
 mod cursor_model;
 mod disk_conformance;
 mod dispatch_model;
+mod grpc_ledgers;
 mod hostile;
 mod hostile_http;
 mod index_conformance;

@@ -29,6 +29,7 @@ pub fn on_node(test: impl AsyncFnOnce(&Place)) {
         let config = NodeConfig {
             pulsar_listen: "127.0.0.1:0".to_owned(),
             http_listen: "127.0.0.1:0".to_owned(),
+            grpc_listen: "127.0.0.1:0".to_owned(),
             bookie: BookieConfig {
                 journal_file_bytes: 4 * 1024 * 1024,
                 write_cache_bytes: 4 * 1024 * 1024,

@@ -12,6 +12,7 @@ fn config(folder: &std::path::Path, pulsar: &str, http: &str) -> NodeConfig {
     NodeConfig {
         pulsar_listen: pulsar.to_owned(),
         http_listen: http.to_owned(),
+        grpc_listen: "127.0.0.1:0".to_owned(),
         bookie: BookieConfig {
             journal_file_bytes: 4 * 1024 * 1024,
             write_cache_bytes: 4 * 1024 * 1024,

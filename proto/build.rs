@@ -3,6 +3,7 @@
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
     seawall()?;
+    public()?;
     pulsar()
 }
 
@@ -12,6 +13,16 @@ fn seawall() -> Result<(), Box<dyn std::error::Error>> {
     let files = protox::compile(
         ["bookie.proto", "consensus.proto", "metadata.proto", "metadata_files.proto"],
         ["proto/seawall"],
+    )?;
+    tonic_prost_build::configure().build_transport(false).bytes(".").compile_fds(files)?;
+    Ok(())
+}
+
+/// The public services, named below `proto` as their users import them.
+fn public() -> Result<(), Box<dyn std::error::Error>> {
+    let files = protox::compile(
+        ["seawall/v1/failure.proto", "seawall/v1/ledgers.proto", "seawall/v1/streams.proto"],
+        ["proto"],
     )?;
     tonic_prost_build::configure().build_transport(false).bytes(".").compile_fds(files)?;
     Ok(())

@@ -22,10 +22,11 @@ def free_port():
 class Node:
     """`with Node(folder) as node:` starts it and waits for the word `ready`."""
 
-    def __init__(self, folder, pulsar_port=None, http_port=None):
+    def __init__(self, folder, pulsar_port=None, http_port=None, grpc_port=None):
         self.folder = pathlib.Path(folder)
         self.pulsar_port = pulsar_port or free_port()
         self.http_port = http_port or free_port()
+        self.grpc_port = grpc_port or free_port()
         self.process = None
 
     @property
@@ -36,10 +37,15 @@ class Node:
     def admin_url(self):
         return f"http://127.0.0.1:{self.http_port}"
 
+    @property
+    def grpc_address(self):
+        return f"127.0.0.1:{self.grpc_port}"
+
     def start(self):
         command = [
             BINARY, "standalone", "--data", str(self.folder),
             "--pulsar-port", str(self.pulsar_port), "--http-port", str(self.http_port),
+            "--grpc-port", str(self.grpc_port),
         ]
         self.log = open(f"{self.folder}.log", "ab")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)

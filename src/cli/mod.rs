@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn usual_command_lines_are_understood() {
         for line in [
-            "seawall standalone --data /x --pulsar-port 0 --http-port 0 --listen 127.0.0.1",
+            "seawall standalone --data /x --pulsar-port 0 --http-port 0 --grpc-port 0 --listen 127.0.0.1",
             "seawall bench --scenario W1,C4 --rounds 1 -o json",
             "seawall --log debug config check seawall.toml",
             "seawall config show",

@@ -10,6 +10,8 @@ pub(super) struct RunningNode {
     pub(super) pulsar_address: String,
     /// `host:port` of the HTTP port, with the real port.
     pub(super) http_address: String,
+    /// `host:port` of the gRPC port, with the real port.
+    pub(super) grpc_address: String,
     node: Node,
 }
 
@@ -23,6 +25,9 @@ impl RunningNode {
             pulsar_advertised: (!advertised.is_empty()).then_some(advertised),
             message_bytes_max: settings.pulsar.message_bytes_max,
             http_listen: address(&settings.http.host, settings.http.port),
+            grpc_listen: address(&settings.grpc.host, settings.grpc.port),
+            grpc_advertised: (!settings.grpc.advertised.is_empty())
+                .then(|| settings.grpc.advertised.clone()),
             bookie: settings.bookie.config(&settings.data),
             ledger: settings.ledger.config(),
             broker: settings.broker.config(),
@@ -33,6 +38,7 @@ impl RunningNode {
         Ok(Self {
             pulsar_address: shown(node.pulsar_address()),
             http_address: shown(node.http_address()),
+            grpc_address: shown(node.grpc_address()),
             node,
         })
     }

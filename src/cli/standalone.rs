@@ -37,6 +37,9 @@ pub(super) struct StandaloneCommand {
     /// Port for HTTP; 0 asks for any.
     #[arg(long)]
     http_port: Option<u16>,
+    /// Port for gRPC clients; 0 asks for any.
+    #[arg(long)]
+    grpc_port: Option<u16>,
     /// host:port told to Pulsar clients, if not the address by which they are connected.
     #[arg(long)]
     advertised: Option<String>,
@@ -52,9 +55,11 @@ impl StandaloneCommand {
         if let Some(host) = &self.listen {
             settings.pulsar.host.clone_from(host);
             settings.http.host.clone_from(host);
+            settings.grpc.host.clone_from(host);
         }
         settings.pulsar.port = self.pulsar_port.unwrap_or(settings.pulsar.port);
         settings.http.port = self.http_port.unwrap_or(settings.http.port);
+        settings.grpc.port = self.grpc_port.unwrap_or(settings.grpc.port);
         if let Some(advertised) = &self.advertised {
             settings.pulsar.advertised.clone_from(advertised);
         }
@@ -106,6 +111,7 @@ async fn serve(settings: Settings) -> u8 {
     say(&format!("data     {}", settings.data.display()));
     say(&format!("pulsar   pulsar://{}", node.pulsar_address));
     say(&format!("http     http://{}", node.http_address));
+    say(&format!("grpc     {}", node.grpc_address));
     say(&"ready");
     let code = tokio::select! {
         biased;

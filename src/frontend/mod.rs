@@ -2,5 +2,7 @@
 
 /// HTTP: administration, statistics, metrics, health.
 pub mod admin;
+/// The public gRPC services: ledgers and streams.
+pub mod grpc;
 /// Pulsar's binary protocol.
 pub mod pulsar;

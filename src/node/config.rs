@@ -72,7 +72,12 @@ pub struct NodeConfig {
     pub pulsar_advertised: Option<String>,
     /// Address of the HTTP port.
     pub http_listen: String,
-    /// Longest message accepted from a Pulsar client, bytes of metadata and payload.
+    /// Address of the public gRPC port.
+    pub grpc_listen: String,
+    /// `host:port` of it told to clients of other brokers. By default the host told to Pulsar clients and the
+    /// port bound.
+    pub grpc_advertised: Option<String>,
+    /// Longest message accepted from a client, bytes of metadata and payload.
     pub message_bytes_max: usize,
     /// The bookie's limits; its folders are below `data` unless set otherwise.
     pub bookie: BookieConfig,
@@ -96,6 +101,8 @@ impl NodeConfig {
             pulsar_listen: "0.0.0.0:6650".to_owned(),
             pulsar_advertised: None,
             http_listen: "0.0.0.0:8080".to_owned(),
+            grpc_listen: "0.0.0.0:9090".to_owned(),
+            grpc_advertised: None,
             message_bytes_max: MAX_MESSAGE_SIZE_DEFAULT,
             bookie: BookieConfig::below(&data),
             ledger: LedgerConfig::default(),

@@ -20,6 +20,7 @@ pub use error::NodeError;
 use crate::bookie::Bookie;
 use crate::broker::Broker;
 use crate::frontend::admin::AdminFrontend;
+use crate::frontend::grpc::GrpcFrontend;
 use crate::frontend::pulsar::PulsarFrontend;
 use crate::ledger::LedgerClient;
 use crate::ledger::repair::{RepairService, RepairStats};
@@ -52,6 +53,7 @@ struct BrokerPart {
     ledgers: LedgerClient,
     pulsar: PulsarFrontend,
     admin: AdminFrontend,
+    grpc: GrpcFrontend,
 }
 
 impl Node {
@@ -69,6 +71,11 @@ impl Node {
     /// `host:port` of the HTTP port, with the real port.
     pub fn http_address(&self) -> Option<&str> {
         self.broker.as_ref().map(|part| part.admin.local_address())
+    }
+
+    /// `host:port` of the public gRPC port, with the real port.
+    pub fn grpc_address(&self) -> Option<&str> {
+        self.broker.as_ref().map(|part| part.grpc.local_address())
     }
 
     /// `host:port` of the node-to-node port, with the real port.
@@ -124,6 +131,7 @@ impl Node {
         if let Some(part) = self.broker {
             part.broker.stop().await;
             part.pulsar.stop().await;
+            part.grpc.stop().await;
             part.admin.stop();
         }
         self.stop.trigger();

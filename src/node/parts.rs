@@ -16,6 +16,7 @@ use super::{BrokerPart, Node, NodeConfig, NodeError};
 use crate::bookie::{Bookie, BookieService};
 use crate::broker::{Broker, BrokerAddresses};
 use crate::frontend::admin::{AdminConfig, AdminFrontend, AdminPorts};
+use crate::frontend::grpc::{GrpcConfig, GrpcFrontend};
 use crate::frontend::pulsar::{PulsarConfig, PulsarFrontend};
 use crate::ledger::repair::{RepairParts, RepairService};
 use crate::ledger::{BookieClient, BookiePool, LedgerClient, RemoteBookieConfig};
@@ -278,15 +279,36 @@ async fn start_broker(
             return Err(NodeError::Listen { address: config.http_listen.clone(), error });
         }
     };
-    let addresses = BrokerAddresses { pulsar: reachable.pulsar, http: admin.web_url().to_owned() };
+    let grpc_config = GrpcConfig {
+        message_bytes_max: config.message_bytes_max,
+        ..GrpcConfig::new(&config.grpc_listen, config.broker.quorum)
+    };
+    let grpc =
+        GrpcFrontend::start(runtime.clone(), broker.clone(), ledgers.clone(), grpc_config).await;
+    let grpc = match grpc {
+        Ok(grpc) => grpc,
+        Err(error) => {
+            admin.stop();
+            pulsar.stop().await;
+            return Err(NodeError::Listen { address: config.grpc_listen.clone(), error });
+        }
+    };
+    let grpc_port = grpc.local_address().rsplit(':').next().unwrap_or_default();
+    let grpc_advertised = config.grpc_advertised.clone();
+    let addresses = BrokerAddresses {
+        pulsar: reachable.pulsar,
+        http: admin.web_url().to_owned(),
+        grpc: grpc_advertised.unwrap_or_else(|| format!("{}:{grpc_port}", reachable.host)),
+    };
     let counters = pulsar.counters();
     let joined = broker.join(addresses, Arc::new(move || counters.active()));
     if let Err(failed) = failing.unless(joined).await {
         pulsar.stop().await;
         admin.stop();
+        grpc.stop().await;
         return Err(failed);
     }
-    Ok(BrokerPart { broker, ledgers, pulsar, admin })
+    Ok(BrokerPart { broker, ledgers, pulsar, admin, grpc })
 }
 
 /// Where others are told to find this broker.

@@ -27,3 +27,10 @@ pub mod metadata_files {
 pub mod consensus {
     include!(concat!(env!("OUT_DIR"), "/seawall.consensus.v1.rs"));
 }
+
+/// The public services and their messages.
+#[allow(missing_docs, reason = "generated: documented in the .proto files")]
+#[allow(clippy::all, clippy::allow_attributes_without_reason, reason = "generated")]
+pub mod public {
+    include!(concat!(env!("OUT_DIR"), "/seawall.v1.rs"));
+}

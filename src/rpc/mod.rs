@@ -5,6 +5,7 @@
 /// Domain nouns as wire messages of `proto/seawall/bookie.proto`, and back.
 pub mod bookie_messages;
 mod channel;
+mod failure_details;
 /// Generated from `proto/seawall`.
 pub mod generated;
 mod hyper_runtime;
@@ -15,6 +16,7 @@ mod server;
 mod tests;
 
 pub use channel::{Channel, ChannelConfig, ChannelError};
+pub use failure_details::{failure_of_status, status_of_failure};
 pub use hyper_runtime::{ClockTimer, StreamIo, TaskExecutor, stream_io};
 pub use receiver_stream::ReceiverStream;
 pub use server::{Routes, ServerConfig, serve};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -30,6 +31,9 @@ pub struct ServerConfig {
     pub connections_max: usize,
     /// Calls at once on one connection; the client holds back further ones.
     pub streams_max: u32,
+    /// A connection that has made no call by then is closed. Never, if not given: for ports that only our own
+    /// nodes reach, whose channels may rest.
+    pub first_call_limit: Option<Duration>,
     /// A ping is sent after this much silence.
     pub keep_alive_interval: Duration,
     /// A ping not answered for this long ends the connection.
@@ -43,6 +47,7 @@ impl Default for ServerConfig {
         Self {
             connections_max: 1024,
             streams_max: 1024,
+            first_call_limit: None,
             keep_alive_interval: Duration::from_secs(5),
             keep_alive_timeout: Duration::from_secs(5),
             drain: Duration::from_secs(1),
@@ -122,6 +127,23 @@ impl hyper::service::Service<HttpRequest> for Routes {
     }
 }
 
+/// The routes of one connection, noting that it is used.
+struct Watched {
+    routes: Routes,
+    called: Arc<AtomicBool>,
+}
+
+impl hyper::service::Service<HttpRequest> for Watched {
+    type Response = HttpResponse;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<HttpResponse, Infallible>>;
+
+    fn call(&self, request: HttpRequest) -> Self::Future {
+        self.called.store(true, Ordering::Relaxed);
+        self.routes.call(request)
+    }
+}
+
 /// Serves until `stop` is triggered, then lets calls finish for [`ServerConfig::drain`] and returns with
 /// every connection closed.
 pub async fn serve(
@@ -191,12 +213,27 @@ fn serve_connection(
         .keep_alive_interval(config.keep_alive_interval)
         .keep_alive_timeout(config.keep_alive_timeout);
     async move {
+        let called = Arc::new(AtomicBool::new(false));
+        let first_call = async {
+            match config.first_call_limit {
+                Some(limit) => runtime.clock.sleep(limit).await,
+                None => std::future::pending().await,
+            }
+            if called.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
+        };
+        let routes = Watched { routes, called: Arc::clone(&called) };
         let connection = builder.serve_connection(stream_io(stream), routes);
         tokio::pin!(connection);
         tokio::select! {
             biased;
             result = connection.as_mut() => return result,
             () = stop.triggered() => {}
+            () = first_call => {
+                reached!("rpc: a connection made no call in time");
+                return Ok(());
+            }
         }
         connection.as_mut().graceful_shutdown();
         runtime.clock.timeout(config.drain, connection).await.unwrap_or(Ok(()))

@@ -17,6 +17,7 @@ use crate::runtime::{Runtime, Shutdown};
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 const PULSAR_PORT: u16 = 6650;
 const HTTP_PORT: u16 = 8080;
+const GRPC_PORT: u16 = 9090;
 const RPC_PORT: u16 = 7000;
 
 /// Where a node's process is.
@@ -78,6 +79,12 @@ impl Cluster {
         let addresses: Vec<String> =
             brokers.map(|node| format!("{}:{PULSAR_PORT}", node.machine.host())).collect();
         addresses.join(",")
+    }
+
+    /// Addresses of the brokers' gRPC ports.
+    pub fn grpc_addresses(&self) -> Vec<String> {
+        let brokers = self.nodes.iter().filter(|node| node.roles.broker);
+        brokers.map(|node| format!("{}:{GRPC_PORT}", node.machine.host())).collect()
     }
 
     /// Starts what is down and due, and starts again what gave up.
@@ -240,6 +247,7 @@ fn configure(host: &str, index: usize, roles: Roles, plan: &Plan) -> NodeConfig 
         metadata_member: metadata_member(index, roles, plan),
         pulsar_listen: format!("{host}:{PULSAR_PORT}"),
         http_listen: format!("{host}:{HTTP_PORT}"),
+        grpc_listen: format!("{host}:{GRPC_PORT}"),
         message_bytes_max: MESSAGE_BYTES_MAX,
         bookie: BookieConfig {
             journal_file_bytes: plan.journal_file_bytes,

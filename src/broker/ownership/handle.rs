@@ -432,5 +432,9 @@ impl Ownership {
 }
 
 fn addresses(record: &BrokerRecord) -> BrokerAddresses {
-    BrokerAddresses { pulsar: record.pulsar.clone(), http: record.http.clone() }
+    BrokerAddresses {
+        pulsar: record.pulsar.clone(),
+        http: record.http.clone(),
+        grpc: record.grpc.clone(),
+    }
 }

@@ -69,11 +69,14 @@ pub fn choose(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::broker::BrokerAddresses;
     use crate::domain::NamespaceName;
 
     fn broker(instance: u64, topics: u64, leaving: bool) -> (BrokerInstance, BrokerRecord) {
         let load = LoadFigures { topics, ..LoadFigures::default() };
-        let record = BrokerRecord::new(String::new(), String::new(), leaving, load);
+        let addresses =
+            BrokerAddresses { pulsar: String::new(), http: String::new(), grpc: String::new() };
+        let record = BrokerRecord::new(&addresses, leaving, load);
         (BrokerInstance(instance), record)
     }
 

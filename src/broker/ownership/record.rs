@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bundle::Bundle;
 use super::load::LoadFigures;
+use super::registration::BrokerAddresses;
 use crate::domain::NamespaceName;
 
 /// Prefix of registrations.
@@ -55,6 +56,9 @@ pub struct BrokerRecord {
     pub pulsar: String,
     /// `http://host:port` as clients and other brokers reach it.
     pub http: String,
+    /// `host:port` of the gRPC port as clients reach it; empty in records of before there was one.
+    #[serde(default)]
+    pub grpc: String,
     /// It is shutting down and takes no more bundles.
     pub leaving: bool,
     /// What it carries.
@@ -62,13 +66,9 @@ pub struct BrokerRecord {
 }
 
 impl BrokerRecord {
-    pub(super) const fn new(
-        pulsar: String,
-        http: String,
-        leaving: bool,
-        load: LoadFigures,
-    ) -> Self {
-        Self { format: FORMAT, pulsar, http, leaving, load }
+    pub(super) fn new(addresses: &BrokerAddresses, leaving: bool, load: LoadFigures) -> Self {
+        let BrokerAddresses { pulsar, http, grpc } = addresses.clone();
+        Self { format: FORMAT, pulsar, http, grpc, leaving, load }
     }
 
     /// Whether the others should hear of it: they compare loads only roughly.

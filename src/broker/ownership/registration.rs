@@ -25,6 +25,8 @@ pub struct BrokerAddresses {
     pub pulsar: String,
     /// `http://host:port`.
     pub http: String,
+    /// `host:port` of the gRPC port.
+    pub grpc: String,
 }
 
 /// Tells what the broker carries now.
@@ -176,8 +178,7 @@ impl Registrar {
             self.clear_former_starts().await?;
             self.cleared = true;
         }
-        let BrokerAddresses { pulsar, http } = self.addresses.clone();
-        let record = BrokerRecord::new(pulsar, http, self.leaving, (self.measure)());
+        let record = BrokerRecord::new(&self.addresses, self.leaving, (self.measure)());
         let key = self.instance.key();
         let is_news = self.published.as_ref().is_none_or(|before| record.is_news_after(before));
         if !is_news && self.metadata.get(&key).await?.is_some() {

@@ -39,6 +39,8 @@ impl Server {
                 "0",
                 "--http-port",
                 "0",
+                "--grpc-port",
+                "0",
             ]),
         };
         let began = Instant::now();

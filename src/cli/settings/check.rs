@@ -27,6 +27,7 @@ fn words(settings: &Settings) -> Result<(), String> {
         ("data", settings.data.as_os_str().to_string_lossy().as_ref()),
         ("pulsar.host", &settings.pulsar.host),
         ("http.host", &settings.http.host),
+        ("grpc.host", &settings.grpc.host),
         ("broker.cluster", &settings.broker.cluster),
     ] {
         if text.trim().is_empty() {
@@ -40,13 +41,17 @@ fn words(settings: &Settings) -> Result<(), String> {
             settings.broker.cluster
         ));
     }
-    let advertised = settings.pulsar.advertised.as_str();
-    let address = advertised.strip_prefix("pulsar://").unwrap_or(advertised);
-    let is_address = address.rsplit_once(':').is_some_and(|(host, port)| {
-        !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
-    });
-    if !advertised.is_empty() && !is_address {
-        return Err(format!("pulsar.advertised is {advertised:?}: expected host:port"));
+    for (name, advertised) in [
+        ("pulsar.advertised", settings.pulsar.advertised.as_str()),
+        ("grpc.advertised", settings.grpc.advertised.as_str()),
+    ] {
+        let address = advertised.strip_prefix("pulsar://").unwrap_or(advertised);
+        let is_address = address.rsplit_once(':').is_some_and(|(host, port)| {
+            !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
+        });
+        if !advertised.is_empty() && !is_address {
+            return Err(format!("{name} is {advertised:?}: expected host:port"));
+        }
     }
     Ok(())
 }
@@ -105,9 +110,18 @@ fn durations(settings: &Settings) -> Result<(), String> {
 }
 
 fn together(settings: &Settings) -> Result<(), String> {
-    let Settings { pulsar, http, bookie, ledger, .. } = settings;
-    if pulsar.port != 0 && pulsar.port == http.port && pulsar.host == http.host {
-        return Err(format!("pulsar.port and http.port are both {}", http.port));
+    let Settings { pulsar, http, grpc, bookie, ledger, .. } = settings;
+    let ports = [
+        ("pulsar.port", &pulsar.host, pulsar.port),
+        ("http.port", &http.host, http.port),
+        ("grpc.port", &grpc.host, grpc.port),
+    ];
+    for (index, (name, host, port)) in ports.iter().enumerate() {
+        let mut others = ports.iter().skip(index + 1);
+        let clash = others.find(|(_, at, taken)| *port != 0 && port == taken && host == at);
+        if let Some((other, ..)) = clash {
+            return Err(format!("{name} and {other} are both {port}"));
+        }
     }
     let message = pulsar.message_bytes_max as u64;
     for (name, value) in [
@@ -188,6 +202,8 @@ mod tests {
         assert!(refusal("data = \"\"").contains("data"));
         assert!(refusal("[broker]\nledger_entries_max = 0").contains("broker.ledger_entries_max"));
         assert!(refusal("[http]\nport = 6650").contains("both 6650"));
+        assert!(refusal("[grpc]\nport = 8080").contains("both 8080"));
+        assert!(refusal("[grpc]\nadvertised = \"x\"").contains("grpc.advertised"));
         let bound = "[bookie]\njournal_file_bytes = 5300000";
         assert!(refusal(bound).contains("one message together"));
     }

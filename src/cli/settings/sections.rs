@@ -20,6 +20,8 @@ pub(crate) struct Settings {
     pub(crate) pulsar: PulsarSettings,
     /// The HTTP port.
     pub(crate) http: HttpSettings,
+    /// The gRPC port.
+    pub(crate) grpc: GrpcSettings,
     /// Storage.
     pub(crate) bookie: BookieSettings,
     /// The client of storage.
@@ -51,6 +53,18 @@ pub(crate) struct HttpSettings {
     pub(crate) host: String,
     /// Port; 0 asks for any.
     pub(crate) port: u16,
+}
+
+/// The gRPC port.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct GrpcSettings {
+    /// Host to listen on.
+    pub(crate) host: String,
+    /// Port; 0 asks for any.
+    pub(crate) port: u16,
+    /// `host:port` told to clients of other brokers; empty: the host told to Pulsar clients, the port bound.
+    pub(crate) advertised: String,
 }
 
 /// Storage. Empty folders are below `data`.
@@ -118,6 +132,7 @@ impl Default for Settings {
             data: PathBuf::from("data"),
             pulsar: PulsarSettings::default(),
             http: HttpSettings::default(),
+            grpc: GrpcSettings::default(),
             bookie: BookieSettings::default(),
             ledger: LedgerSettings::default(),
             broker: BrokerSettings::default(),
@@ -139,6 +154,12 @@ impl Default for PulsarSettings {
 impl Default for HttpSettings {
     fn default() -> Self {
         Self { host: "0.0.0.0".to_owned(), port: 8080 }
+    }
+}
+
+impl Default for GrpcSettings {
+    fn default() -> Self {
+        Self { host: "0.0.0.0".to_owned(), port: 9090, advertised: String::new() }
     }
 }
 

@@ -78,12 +78,16 @@ impl Asked {
         let (pulsar, http) = (&state.config.pulsar_url, &state.web_url);
         let host = self.local.as_ref().and_then(|local| local.rsplit_once(':'));
         match host.filter(|_| state.config.host_of_connection) {
-            None => BrokerAddresses { pulsar: pulsar.clone(), http: http.clone() },
+            // Nothing that is asked for over HTTP tells the gRPC port.
+            None => {
+                BrokerAddresses { pulsar: pulsar.clone(), http: http.clone(), grpc: String::new() }
+            }
             Some((host, _)) => {
                 let port = |url: &str| url.rsplit(':').next().unwrap_or_default().to_owned();
                 BrokerAddresses {
                     pulsar: format!("pulsar://{host}:{}", port(pulsar)),
                     http: format!("http://{host}:{}", port(http)),
+                    grpc: String::new(),
                 }
             }
         }
