@@ -1,18 +1,21 @@
 //! The machine of appends against a storage that confirms, fails and recovers as it likes: every entry
-//! has one outcome, in order; what is committed is stored once, in order of appending.
+//! has one outcome, in order; what is committed is stored once, in order of appending, under dense numbers; who
+//! expects another number is told the right one; nothing of a session is taken behind a refusal.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use seawall::broker::EntryHeader;
 use seawall::broker::managed_ledger::machine::{Effect, Machine, MachineLimits, Settle};
 use seawall::broker::managed_ledger::{AppendError, AppendOutcome, NewEntry};
+use seawall::broker::{AppendSession, AppendTerms, EntryHeader};
 use seawall::domain::{EntryId, Instant, LedgerId, Position, WallTime};
 
 #[derive(Clone, Debug)]
 enum Step {
     Append(u64),
+    /// A session of so many entries, each expecting its number, but for one of them.
+    Session(u64, u64),
     Send,
     Confirm(i64),
     Fail,
@@ -27,6 +30,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => (1_u64..6).prop_map(Step::Append),
+        3 => (1_u64..6, 0_u64..9).prop_map(|(count, wrong)| Step::Session(count, wrong)),
         5 => Just(Step::Send),
         4 => (1_i64..6).prop_map(Step::Confirm),
         1 => Just(Step::Fail),
@@ -75,6 +79,17 @@ impl Storage {
     }
 }
 
+fn entry(tag: u64, terms: AppendTerms) -> NewEntry {
+    NewEntry {
+        tag,
+        message_count: 2,
+        is_batch: true,
+        publish_time: WallTime(tag),
+        client_bytes: Bytes::from(tag.to_string()),
+        terms,
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -90,21 +105,39 @@ proptest! {
         let mut storage = Storage { confirmed: -1, ..Storage::default() };
         let mut now = Instant(0);
         let mut tag = 0;
+        // What each entry of a session expects, and where its session began.
+        let mut expecting = std::collections::BTreeMap::new();
         // Whatever happened, it comes to rest when storage works again.
         let rest = [Step::Open, Step::Send, Step::Confirm(99), Step::Settle(99)];
         let steps = steps.into_iter().chain(rest.into_iter().cycle().take(100));
         for step in steps {
             match step {
                 Step::Append(count) => {
-                    let entries = (tag..tag + count).map(|tag| NewEntry {
-                        tag,
-                        message_count: 2,
-                        is_batch: true,
-                        publish_time: WallTime(tag),
-                        client_bytes: Bytes::from(tag.to_string()),
-                    });
+                    let entries = (tag..tag + count).map(|tag| entry(tag, AppendTerms::default()));
                     machine.append(entries.collect(), WallTime(0));
                     tag += count;
+                }
+                Step::Session(count, wrong) => {
+                    let (session, session_tag) = (AppendSession::default(), tag);
+                    // Raising nothing tells the next number.
+                    let next = machine.raise_token(0);
+                    // One by one, as they come from a client; behind the wrong one somebody else takes the
+                    // number it should have expected, so that those after it expect the right ones again.
+                    for place in 0..count {
+                        let expected = next + place + if place == wrong { 3 } else { 0 };
+                        let terms = AppendTerms {
+                            expected: Some(expected),
+                            token: None,
+                            session: Some(session.clone()),
+                        };
+                        expecting.insert(tag, (expected, session_tag));
+                        machine.append(vec![entry(tag, terms)], WallTime(0));
+                        tag += 1;
+                        if place == wrong {
+                            machine.append(vec![entry(tag, AppendTerms::default())], WallTime(0));
+                            tag += 1;
+                        }
+                    }
                 }
                 Step::Send => {
                     let payloads = machine.sendable(now);
@@ -166,9 +199,23 @@ proptest! {
         prop_assert_eq!(&storage.committed, &stored);
         let mut stored = stored.into_iter();
         let mut index = 0;
+        let mut committed = 0;
+        let mut broken = std::collections::BTreeSet::new();
         for outcome in &storage.outcomes {
+            let expected = expecting.get(&outcome.tag);
+            if let Some((_, session)) = expected
+                && outcome.result.is_err()
+            {
+                broken.insert(*session);
+            }
             match &outcome.result {
                 Ok(position) => {
+                    prop_assert_eq!(outcome.number, committed);
+                    committed += 1;
+                    if let Some((expected, session)) = expected {
+                        prop_assert_eq!(*expected, outcome.number);
+                        prop_assert!(!broken.contains(session), "taken behind a refusal");
+                    }
                     let (at, payload) = stored.next().expect("stored as answered");
                     prop_assert_eq!(*position, at);
                     let (header, bytes) = EntryHeader::split(&payload).expect("our header");
@@ -176,6 +223,12 @@ proptest! {
                     prop_assert_eq!(header.first_index, index);
                     index += 2;
                 }
+                Err(AppendError::WrongNumber { next }) => {
+                    // All before it is committed when it is heard.
+                    prop_assert_eq!(*next, committed);
+                    prop_assert!(expected.is_some_and(|(expected, _)| *expected != committed));
+                }
+                Err(AppendError::SessionBroken) => prop_assert!(expected.is_some()),
                 Err(error) => prop_assert_eq!(error, &AppendError::TooManyPending),
             }
         }

@@ -14,5 +14,6 @@ mod planted_bugs;
 mod power_loss;
 mod recovery;
 mod repair;
+mod streams;
 mod support;
 mod takeover;

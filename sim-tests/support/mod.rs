@@ -10,7 +10,7 @@ use std::time::Duration;
 use seawall::broker::SubscriptionType;
 use seawall::domain::Position;
 use seawall::runtime::sim::{SimNode, World, WorldSettings};
-use seawall::runtime::{Runtime, Shutdown};
+use seawall::runtime::{Runtime, Shutdown, Task};
 use seawall::simulator::cluster::Cluster;
 use seawall::simulator::history::{MessageNumber, SharedHistory, encode_body};
 use seawall::simulator::plan::{Plan, Topology};
@@ -110,6 +110,14 @@ impl Stage {
     /// The client machine's runtime.
     pub fn client_runtime(&self) -> Runtime {
         self.client.runtime()
+    }
+
+    /// Starts work inside the client's machine and leaves it to run.
+    pub fn begin<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Task<T> {
+        self.client.spawn("scenario", work)
     }
 
     /// Runs the client's work inside its machine, supervising meanwhile.

@@ -1,5 +1,8 @@
 //! What passes between a front end and the broker: requests in, outcomes and deliveries out.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bytes::Bytes;
 
 use crate::domain::{Position, WallTime};
@@ -13,6 +16,32 @@ pub struct ConnectionFacts {
     pub client_version: String,
     /// When it connected.
     pub connected_since: WallTime,
+}
+
+/// Entries appended by one call. What is stored of them is a prefix: once one is refused, every later one is.
+#[derive(Clone, Debug, Default)]
+pub struct AppendSession(Arc<AtomicBool>);
+
+impl AppendSession {
+    /// Nothing more of it is taken.
+    pub(in crate::broker) fn break_off(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(in crate::broker) fn is_broken(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// On what terms an entry is appended. By default it just is.
+#[derive(Clone, Debug, Default)]
+pub struct AppendTerms {
+    /// The sequence number it must get.
+    pub expected: Option<u64>,
+    /// The fencing token of its writer.
+    pub token: Option<u64>,
+    /// The call it belongs to.
+    pub session: Option<AppendSession>,
 }
 
 /// One entry to publish.
@@ -30,6 +59,8 @@ pub struct Publish {
     pub publish_time: WallTime,
     /// The client's bytes, stored and delivered untouched.
     pub client_bytes: Bytes,
+    /// On what terms.
+    pub terms: AppendTerms,
 }
 
 /// Why an entry was not stored, or may not have been.
@@ -44,6 +75,21 @@ pub enum PublishError {
     /// The topic's queue is full. Not stored; try again later.
     #[error("too many messages are pending on the topic")]
     TooManyPending,
+    /// Its expected number is not the next one. Not stored.
+    #[error("the next number is {next}")]
+    WrongNumber {
+        /// The number the next entry gets, everything before it being committed.
+        next: u64,
+    },
+    /// Its token is not the topic's. Not stored, for ever.
+    #[error("the fencing token is {current}")]
+    StaleToken {
+        /// The topic's token.
+        current: u64,
+    },
+    /// An entry before it in its call was refused. Not stored.
+    #[error("an entry before it was refused")]
+    SessionBroken,
     /// Storage did not answer as it should: the entry **may or may not** be stored.
     #[error("outcome unknown: {0}")]
     OutcomeUnknown(String),
@@ -56,6 +102,8 @@ pub struct PublishOutcome {
     pub sequence_id: u64,
     /// As given.
     pub highest_sequence_id: Option<u64>,
+    /// The entry's sequence number, if it is committed.
+    pub number: u64,
     /// The position of the committed entry, or why not.
     pub result: Result<Position, PublishError>,
 }

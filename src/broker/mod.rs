@@ -22,10 +22,11 @@ mod tests;
 mod topic;
 
 pub use entry_header::{EntryHeader, EntryHeaderError};
+pub use managed_ledger::{NumberedError, NumberedLog, StoredEntry, StreamFacts};
 pub use messages::{
-    AckError, AckRequest, AckTarget, AckType, CloseReason, ConnectionFacts, ConsumerSink, Delivery,
-    InitialPosition, LastMessage, ProducerSink, Publish, PublishError, PublishOutcome, SeekTarget,
-    SubscribeOptions, SubscriptionType,
+    AckError, AckRequest, AckTarget, AckType, AppendSession, AppendTerms, CloseReason,
+    ConnectionFacts, ConsumerSink, Delivery, InitialPosition, LastMessage, ProducerSink, Publish,
+    PublishError, PublishOutcome, SeekTarget, SubscribeOptions, SubscriptionType,
 };
 pub use ownership::{
     BrokerAddresses, BrokerInstance, BrokerRecord, Bundle, LoadFigures, Located, OwnershipConfig,

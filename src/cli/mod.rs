@@ -1,6 +1,7 @@
 //! The words a person types. Arguments, environment, standard output and exit codes are touched here and
 //! nowhere else. Exit codes: 0 good, 1 the thing asked for failed, 2 usage or configuration.
 
+mod append;
 mod bench;
 mod client_options;
 mod configuration;
@@ -8,10 +9,12 @@ mod consume;
 mod inspect;
 mod output;
 mod produce;
+mod read;
 mod running_node;
 mod settings;
 mod simulate;
 mod standalone;
+mod stream_options;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -76,6 +79,10 @@ enum Command {
     Produce(produce::ProduceCommand),
     /// Receive, print and acknowledge messages.
     Consume(consume::ConsumeCommand),
+    /// Append records to a stream, by number and fencing token.
+    Append(append::AppendCommand),
+    /// Print a stream's records by number.
+    Read(read::ReadCommand),
     /// Measure against a floor in the same run.
     Bench(bench::BenchCommand),
     /// The floor server of `bench`.
@@ -113,6 +120,8 @@ pub fn run() -> u8 {
         Command::Standalone(command) => standalone::standalone(command),
         Command::Produce(command) => produce::produce(&command),
         Command::Consume(command) => consume::consume(&command),
+        Command::Append(command) => append::append(&command),
+        Command::Read(command) => read::read(&command),
         Command::Bench(command) => bench::bench(&command),
         Command::BenchFloorServer(command) => bench::serve_floor(&command),
         Command::Inspect(command) => inspect::inspect(&command),
@@ -141,6 +150,9 @@ mod tests {
             "seawall config show",
             "seawall inspect journal data",
             "seawall inspect entry-log data/ledgers/x -o json",
+            "seawall append t -m a -m b --expect 7 --token 3 -k key -p a=b -o json",
+            "seawall read t --from 7 -n 3 --grpc a:1,b:2",
+            "seawall read t --tail --follow --content-only",
             "seawall produce t -m a,b -n 3 -k key -p a=b -p c=d -r 10 --compression lz4",
             "seawall produce t -f a.bin -f b.bin --url pulsar://other:6650 -o json",
             "seawall consume t -s sub -n 0 -t key_shared -p earliest --timeout 5s --no-ack",
@@ -151,6 +163,7 @@ mod tests {
             "seawall",
             "seawall standalone --pulsar-port 70000",
             "seawall bench -o xml",
+            "seawall read t --from 7 --tail",
             "seawall produce t -p no-equals-sign",
             "seawall consume t",
             "seawall consume t -s sub -t Some",

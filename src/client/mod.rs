@@ -1,5 +1,5 @@
-//! Our own Pulsar client over the runtime: used by the command line, the bench and the simulator's
-//! workloads. Every operation has a deadline; a publish ends stored, rejected or unknown.
+//! Our own clients of Pulsar's protocol and of streams, over the runtime: used by the command line, the bench
+//! and the simulator's workloads. Every operation has a deadline; a publish ends stored, rejected or unknown.
 
 mod compression;
 mod connection;
@@ -10,6 +10,7 @@ mod options;
 mod producer;
 mod pulsar_client;
 mod raw;
+mod streams;
 
 pub use compression::Compression;
 pub use consumer::Consumer;
@@ -19,3 +20,4 @@ pub use options::{ClientOptions, ConsumerOptions, ProducerOptions, StartPosition
 pub use producer::{Producer, SendTicket};
 pub use pulsar_client::PulsarClient;
 pub use raw::{RawConnection, publish_frame};
+pub use streams::{Appender, StreamClient, StreamError, StreamReader};

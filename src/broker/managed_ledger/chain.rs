@@ -1,6 +1,7 @@
 //! The chain of ledgers as known in memory: where positions lie and what comes after them. Every record
 //! written to metadata is made from it.
 
+use super::stream::StreamState;
 use crate::domain::{EntryId, LedgerId, Position, WallTime};
 
 /// One ledger of the chain.
@@ -14,6 +15,8 @@ pub struct ChainLedger {
     pub bytes: u64,
     /// Index in the topic of its first message.
     pub first_index: u64,
+    /// Entries ever committed to the topic before it: the sequence number of its first entry.
+    pub first_number: u64,
     /// The smallest publish time in it, if known.
     pub publish_min: Option<WallTime>,
     /// Its end is decided.
@@ -27,6 +30,10 @@ pub struct ChainLedger {
 pub struct Chain {
     /// The ledgers, by rising id.
     pub ledgers: Vec<ChainLedger>,
+    /// What it is told as a stream, if it is one.
+    pub stream: Option<StreamState>,
+    /// The number of the next entry to be committed; kept when ledgers leave the list.
+    next_number: u64,
     /// The end before the ledgers here were written, so that it never goes back in memory.
     last_confirmed: Option<Position>,
 }
@@ -37,12 +44,15 @@ pub const BEFORE_ALL: Position = Position::new(LedgerId(0), EntryId::NONE);
 impl Chain {
     /// A chain of these ledgers.
     pub fn new(ledgers: Vec<ChainLedger>) -> Self {
-        let mut chain = Self { ledgers, last_confirmed: None };
+        let mut chain = Self { ledgers, ..Self::default() };
         chain.note_end();
         chain
     }
 
     fn note_end(&mut self) {
+        if let Some(last) = self.ledgers.last() {
+            self.next_number = self.next_number.max(last.first_number + last.entries);
+        }
         let filled = self.ledgers.iter().rev().find(|ledger| ledger.entries > 0);
         if let Some(ledger) = filled {
             let end = Position::new(ledger.id, EntryId(ledger.entries as i64 - 1));
@@ -73,10 +83,37 @@ impl Chain {
             entries: 0,
             bytes: 0,
             first_index,
+            first_number: self.next_number,
             publish_min: None,
             closed: false,
             epoch,
         });
+    }
+
+    /// The sequence number the next committed entry gets.
+    pub fn next_number(&self) -> u64 {
+        self.next_number
+    }
+
+    /// The first sequence number that may be read as one of the stream.
+    pub fn first_number(&self) -> u64 {
+        let first = self.ledgers.first().map_or(self.next_number, |ledger| ledger.first_number);
+        self.stream.map_or(first, |stream| first.max(stream.kept_from))
+    }
+
+    /// Where the committed entry of this number is, if it is kept.
+    pub fn position_of(&self, number: u64) -> Option<Position> {
+        let behind = self.ledgers.partition_point(|ledger| ledger.first_number <= number);
+        // Ledgers without entries begin where the next one does.
+        let holder = self.ledgers[..behind].iter().rev().find(|ledger| ledger.entries > 0)?;
+        let entry = number - holder.first_number;
+        (entry < holder.entries).then(|| Position::new(holder.id, EntryId(entry as i64)))
+    }
+
+    /// The number of the entry at a position of a ledger that is kept.
+    pub fn number_of(&self, position: Position) -> Option<u64> {
+        let ledger = self.get(position.ledger)?;
+        u64::try_from(position.entry.0).ok().map(|entry| ledger.first_number + entry)
     }
 
     /// The ledger of this id.
@@ -164,6 +201,14 @@ impl Chain {
         self.rank(up_to).saturating_sub(self.rank(after))
     }
 
+    /// How many ledgers at the front a stream has given up; all of them if it is none.
+    pub fn given_up(&self) -> usize {
+        let Some(stream) = self.stream else { return self.ledgers.len() };
+        let is_below =
+            |ledger: &&ChainLedger| ledger.first_number + ledger.entries <= stream.kept_from;
+        self.ledgers.iter().take_while(is_below).count()
+    }
+
     /// How many ledgers at the front hold nothing above `limit`. Never the last.
     pub fn consumed(&self, limit: Position) -> usize {
         let candidates = self.ledgers.len().saturating_sub(1);
@@ -202,6 +247,16 @@ mod tests {
         assert_eq!(chain.entries_between(at(3, 0), at(8, 1)), 3);
         assert_eq!(chain.entries_between(at(0, -1), at(8, 3)), 6);
         assert_eq!((chain.consumed(at(3, 0)), chain.consumed(at(3, 1))), (0, 2));
+        let places: Vec<_> = (0..7).map(|number| chain.position_of(number)).collect();
+        let held = [at(3, 0), at(3, 1), at(8, 0), at(8, 1), at(8, 2), at(8, 3)];
+        assert!(held.iter().eq(places.iter().flatten()) && places[6].is_none());
+        assert_eq!((chain.first_number(), chain.next_number()), (0, 6));
+        assert_eq!(chain.number_of(at(8, 1)), Some(3));
+        chain.ledgers.remove(0);
+        assert_eq!((chain.first_number(), chain.position_of(1)), (2, None));
+        chain.ledgers.clear();
+        chain.push(LedgerId(9), 0, 1);
+        assert_eq!((chain.first_number(), chain.next_number()), (6, 6));
         assert!(
             chain.contains(at(8, 3)) && !chain.contains(at(8, 4)) && !chain.contains(at(8, -1))
         );

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use crate::broker::AppendTerms;
 use crate::domain::{LedgerId, Position, WallTime};
 
 /// An entry to append. `message_count`, times and batch flag go into its `EntryHeader`; the index of its
@@ -18,6 +19,8 @@ pub struct NewEntry {
     pub publish_time: WallTime,
     /// The client's bytes.
     pub client_bytes: Bytes,
+    /// On what terms.
+    pub terms: AppendTerms,
 }
 
 /// Why an entry was not appended, or may not have been.
@@ -29,6 +32,21 @@ pub enum AppendError {
     /// Too much is pending. Not stored.
     #[error("too many entries are pending")]
     TooManyPending,
+    /// Its expected number is not the next one. Not stored.
+    #[error("the next number is {next}")]
+    WrongNumber {
+        /// The number the next entry gets, everything before it being committed.
+        next: u64,
+    },
+    /// Its token is not the log's. Not stored, for ever.
+    #[error("the fencing token is {current}")]
+    StaleToken {
+        /// The log's token.
+        current: u64,
+    },
+    /// An entry before it in its session was refused. Not stored.
+    #[error("an entry before it was refused")]
+    SessionBroken,
     /// It may or may not be stored.
     #[error("outcome unknown: {0}")]
     OutcomeUnknown(String),
@@ -39,6 +57,8 @@ pub enum AppendError {
 pub struct AppendOutcome {
     /// As given.
     pub tag: u64,
+    /// Its sequence number, if it is committed.
+    pub number: u64,
     /// Where it is, or why not.
     pub result: Result<Position, AppendError>,
 }
@@ -56,6 +76,8 @@ pub trait ManagedLedgerEvents: Send + Sync {
 pub struct StoredEntry {
     /// Where it is.
     pub position: Position,
+    /// Entries ever committed before it.
+    pub number: u64,
     /// Messages in it.
     pub message_count: u32,
     /// It is a batch.

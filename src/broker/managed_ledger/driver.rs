@@ -13,6 +13,7 @@ use super::handle::{Shared, lock};
 use super::machine::{Effect, Machine, Settle};
 use super::roll::{self, RollError};
 use crate::domain::{EntryId, LedgerId};
+use crate::invariant;
 use crate::ledger::{AppendRefused, ClosedLedger, LedgerWriter, WriterEnd, WriterEvents};
 use crate::runtime::{Mailbox, MailboxSender};
 
@@ -22,6 +23,9 @@ pub(super) enum Input {
     Confirmed(LedgerId, EntryId),
     Ended(LedgerId, WriterEnd),
     Fence(String),
+    /// A token that is in the record. Answered with the number of the next entry once all before it are
+    /// committed: those may have been taken under a lower one.
+    Token(u64, oneshot::Sender<u64>),
     Close(oneshot::Sender<()>),
     Dropped,
 }
@@ -52,6 +56,8 @@ pub(super) struct Driver {
     pub(super) inputs: MailboxSender<Input>,
     writer: Option<Arc<LedgerWriter>>,
     step: Option<BoxFuture<'static, Step>>,
+    /// Raised tokens that wait for entries before them: the number that must be reached.
+    raising: Vec<(u64, oneshot::Sender<u64>)>,
 }
 
 impl Driver {
@@ -61,7 +67,7 @@ impl Driver {
         events: Arc<dyn ManagedLedgerEvents>,
         inputs: MailboxSender<Input>,
     ) -> Self {
-        Self { shared, machine, events, inputs, writer: None, step: None }
+        Self { shared, machine, events, inputs, writer: None, step: None, raising: Vec::new() }
     }
 
     pub(super) async fn run(mut self, mut mailbox: Mailbox<Input>) {
@@ -123,6 +129,11 @@ impl Driver {
                 self.machine.writer_ended(ledger, reason == WriterEnd::Fenced);
             }
             Input::Fence(reason) => self.machine.fence(&reason),
+            // Dropped when the log has ended: it was not raised here.
+            Input::Token(token, reply) if !self.machine.has_ended() => {
+                self.raising.push((self.machine.raise_token(token), reply));
+            }
+            Input::Token(..) => {}
             Input::Close(_) | Input::Dropped => {}
         }
     }
@@ -141,6 +152,13 @@ impl Driver {
             Step::Created(Ok(writer)) => {
                 let now = self.shared.environment.runtime.clock.now();
                 self.machine.opened(writer.ledger(), now);
+                let listed = lock(&self.shared.chain).next_number();
+                let begins = self.machine.first_number();
+                invariant!(
+                    begins.is_none_or(|first| first == listed),
+                    "ledger {} is listed from number {listed} and begins with {begins:?}",
+                    writer.ledger()
+                );
                 self.writer = Some(Arc::new(writer));
             }
             Step::Settled(Err(error)) | Step::Created(Err(error)) => {
@@ -165,8 +183,27 @@ impl Driver {
         for effect in self.machine.settle(now) {
             self.perform(effect);
         }
+        self.answer_raised();
         self.shared.pending.store(self.machine.pending() as u64, Ordering::Relaxed);
         self.shared.next_index.store(self.machine.next_index(), Ordering::Relaxed);
+    }
+
+    /// Answers for tokens before which nothing is under way any more.
+    fn answer_raised(&mut self) {
+        if self.machine.has_ended() {
+            self.raising.clear();
+        }
+        if self.raising.is_empty() {
+            return;
+        }
+        let committed = lock(&self.shared.chain).next_number();
+        for (number, reply) in std::mem::take(&mut self.raising) {
+            if number <= committed {
+                let _ = reply.send(number);
+            } else {
+                self.raising.push((number, reply));
+            }
+        }
     }
 
     fn perform(&mut self, effect: Effect) {
@@ -186,10 +223,11 @@ impl Driver {
                             Some(last.publish_min.map_or(publish_min, |m| m.min(publish_min)));
                     }
                 });
+                self.shared.grown.notify_waiters();
             }
             Effect::Outcomes(outcomes) => self.events.appended(outcomes),
             Effect::Fenced(reason) => {
-                self.shared.closed.store(true, Ordering::Release);
+                self.shared.close_for_good();
                 for cursor in lock(&self.shared.cursors).values() {
                     cursor.abandon();
                 }
@@ -215,7 +253,7 @@ impl Driver {
 
     /// Closes the current ledger, so that the next owner need not recover it.
     async fn finish(&mut self) {
-        self.shared.closed.store(true, Ordering::Release);
+        self.shared.close_for_good();
         self.step = None;
         let fenced = self.machine.has_ended();
         self.machine.close();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::chain::Chain;
 use super::compare_and_set::{CasError, compare_and_set};
@@ -13,6 +13,7 @@ use super::contract::{
     ManagedLedgerError, ManagedLedgerEvents, ManagedLedgerStats, NewEntry, StoredEntry,
 };
 use super::driver::Input;
+use super::numbered::NumberedLog;
 use super::record::TopicRecord;
 use super::{ManagedLedgerEnvironment, open, read, trim};
 use crate::broker::cursor::{Cursor, CursorPlace};
@@ -44,6 +45,8 @@ pub(super) struct Shared {
     pub(super) environment: ManagedLedgerEnvironment,
     pub(super) name: String,
     pub(super) chain: Arc<Mutex<Chain>>,
+    /// Told after the chain grew, and when it is closed.
+    pub(super) grown: Notify,
     pub(super) cursors: Mutex<BTreeMap<String, Cursor>>,
     /// Held across every change of the record, so they never race with each other.
     pub(super) record: tokio::sync::Mutex<HeldRecord>,
@@ -55,6 +58,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Nothing is appended or confirmed here any more.
+    pub(super) fn close_for_good(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.grown.notify_waiters();
+    }
+
     /// Key of the record.
     pub(super) fn key(name: &str) -> String {
         format!("/topics/{name}")
@@ -159,6 +168,11 @@ impl ManagedLedger {
     pub fn append(&self, entries: Vec<NewEntry>) {
         // Bounded by the machine's limit of pending entries, which refuses beyond it.
         let _ = self.inner.inputs.push(Input::Append(entries));
+    }
+
+    /// The log by sequence numbers. Does not hold the log open.
+    pub fn numbered(&self) -> NumberedLog {
+        NumberedLog::new(Arc::clone(self.shared()), self.inner.inputs.clone())
     }
 
     /// The last committed position; before the first entry, the position just before it.

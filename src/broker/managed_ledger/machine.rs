@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use super::contract::{AppendError, AppendOutcome, NewEntry};
-use crate::broker::EntryHeader;
+use crate::broker::{AppendTerms, EntryHeader};
 use crate::domain::{EntryId, Instant, LedgerId, Position, WallTime};
 use crate::{invariant, mutant, reached};
 
@@ -83,6 +83,8 @@ enum State {
 
 struct Pending {
     tag: u64,
+    /// The sequence number it gets: all taken before it get theirs, or none of them is stored any more.
+    number: u64,
     payload: Bytes,
     publish_time: WallTime,
     sent: Option<EntryId>,
@@ -92,6 +94,8 @@ struct Pending {
 
 struct Current {
     ledger: LedgerId,
+    /// The number of its first entry.
+    first_number: u64,
     confirmed: EntryId,
     entries: u64,
     bytes: u64,
@@ -107,6 +111,9 @@ pub struct Machine {
     handled: usize,
     current: Option<Current>,
     next_index: u64,
+    /// The number the next entry taken gets.
+    next_number: u64,
+    token: u64,
     effects: Vec<Effect>,
 }
 
@@ -120,8 +127,33 @@ impl Machine {
             handled: 0,
             current: None,
             next_index,
+            next_number: 0,
+            token: 0,
             effects: Vec::new(),
         }
+    }
+
+    /// The same with the number of the next entry and the fencing token, as the record has them.
+    pub fn numbered(self, next_number: u64, token: u64) -> Self {
+        Self { next_number, token, ..self }
+    }
+
+    /// Takes a token that is in the record; it never goes back. Answers the number below which entries may
+    /// have been taken under a lower one.
+    pub fn raise_token(&mut self, token: u64) -> u64 {
+        self.token = self.token.max(token);
+        self.next_number
+    }
+
+    /// The number of the current ledger's first entry.
+    pub fn first_number(&self) -> Option<u64> {
+        self.current.as_ref().map(|current| current.first_number)
+    }
+
+    /// Number of the first entry that is not sent: where the next ledger begins.
+    fn first_pending_number(&self) -> u64 {
+        let first = self.queue.iter().skip(self.handled).find(|p| p.refused.is_none());
+        first.map_or(self.next_number, |pending| pending.number)
     }
 
     /// Index of the next message.
@@ -151,6 +183,7 @@ impl Machine {
         if self.has_ended() {
             let refuse = |entry: NewEntry| AppendOutcome {
                 tag: entry.tag,
+                number: 0,
                 result: Err(AppendError::Fenced),
             };
             self.effects.push(Effect::Outcomes(entries.into_iter().map(refuse).collect()));
@@ -164,20 +197,24 @@ impl Machine {
                 buffer = BytesMut::with_capacity(left.min(SHARED_BYTES).max(stored));
             }
             left -= stored;
-            let is_full = self.queue.len() >= self.limits.pending_max;
-            if is_full {
-                reached!("managed ledger: too many entries pending");
+            if let Some(refusal) = self.refusal(&entry.terms) {
+                if let Some(session) = &entry.terms.session
+                    && !mutant!("G-session")
+                {
+                    session.break_off();
+                }
                 if mutant!("B5") {
-                    let result = Err(AppendError::TooManyPending);
-                    let outcome = AppendOutcome { tag: entry.tag, result };
+                    let result = Err(refusal);
+                    let outcome = AppendOutcome { tag: entry.tag, number: 0, result };
                     self.effects.push(Effect::Outcomes(vec![outcome]));
                 } else {
                     self.queue.push_back(Pending {
                         tag: entry.tag,
+                        number: 0,
                         payload: Bytes::new(),
                         publish_time: entry.publish_time,
                         sent: None,
-                        refused: Some(AppendError::TooManyPending),
+                        refused: Some(refusal),
                     });
                     continue;
                 }
@@ -190,14 +227,38 @@ impl Machine {
                 publish_time: entry.publish_time,
             };
             self.next_index += u64::from(header.message_count);
+            let number = self.next_number;
+            self.next_number += 1;
             self.queue.push_back(Pending {
                 tag: entry.tag,
+                number,
                 payload: header.store_in(&mut buffer, &entry.client_bytes),
                 publish_time: entry.publish_time,
                 sent: None,
                 refused: None,
             });
         }
+    }
+
+    /// Why an entry is not taken, if it is not. It waits in line with its refusal, so that what it says of the
+    /// log's end is true of what is committed when it is heard.
+    fn refusal(&self, terms: &AppendTerms) -> Option<AppendError> {
+        if self.queue.len() >= self.limits.pending_max {
+            reached!("managed ledger: too many entries pending");
+            return Some(AppendError::TooManyPending);
+        }
+        if terms.session.as_ref().is_some_and(|session| session.is_broken()) {
+            return Some(AppendError::SessionBroken);
+        }
+        if terms.token.is_some_and(|token| token != self.token) {
+            reached!("managed ledger: an append with another token");
+            return Some(AppendError::StaleToken { current: self.token });
+        }
+        let next = self.next_number;
+        if terms.expected.is_some_and(|expected| expected != next) && !mutant!("G-number") {
+            return Some(AppendError::WrongNumber { next });
+        }
+        None
     }
 
     /// What may be sent to the current ledger now.
@@ -254,6 +315,7 @@ impl Machine {
         self.state = State::Open;
         self.current = Some(Current {
             ledger,
+            first_number: self.first_pending_number(),
             confirmed: EntryId::NONE,
             entries: 0,
             bytes: 0,
@@ -276,7 +338,7 @@ impl Machine {
 
     fn commit(&mut self, up_to: EntryId) {
         let Some(current) = &mut self.current else { return };
-        let ledger = current.ledger;
+        let (ledger, first_number) = (current.ledger, current.first_number);
         let first = current.confirmed.next();
         current.confirmed = current.confirmed.max(up_to);
         let mut outcomes = Vec::new();
@@ -291,16 +353,36 @@ impl Machine {
             self.handled = self.handled.saturating_sub(1);
             let result = match (head.refused, committed) {
                 (None, Some(entry)) => {
+                    invariant!(
+                        first_number + entry.0 as u64 == head.number,
+                        "entry {entry} of ledger {ledger}, which begins at {first_number}, is number {}",
+                        head.number
+                    );
                     publish_min = publish_min.min(head.publish_time);
                     payloads.push(head.payload);
                     Ok(Position::new(ledger, entry))
                 }
                 (refused, _) => Err(refused.unwrap_or(AppendError::Fenced)),
             };
-            outcomes.push(AppendOutcome { tag: head.tag, result });
+            outcomes.push(AppendOutcome { tag: head.tag, number: head.number, result });
         }
         if !payloads.is_empty() {
             self.effects.push(Effect::Committed { ledger, first, payloads, publish_min });
+        }
+        if !outcomes.is_empty() {
+            self.effects.push(Effect::Outcomes(outcomes));
+        }
+    }
+
+    /// Refusals that are first in line: all before them is committed.
+    fn answer_refused(&mut self) {
+        let mut outcomes = Vec::new();
+        while let Some(head) = self.queue.front_mut()
+            && let Some(refused) = head.refused.take()
+        {
+            outcomes.push(AppendOutcome { tag: head.tag, number: 0, result: Err(refused) });
+            self.queue.pop_front();
+            self.handled = self.handled.saturating_sub(1);
         }
         if !outcomes.is_empty() {
             self.effects.push(Effect::Outcomes(outcomes));
@@ -371,11 +453,13 @@ impl Machine {
             .into_iter()
             .map(|pending| {
                 let error = match (pending.refused, pending.sent) {
+                    // What it says of the end was not to become true.
+                    (Some(AppendError::WrongNumber { .. }), _) => AppendError::Fenced,
                     (Some(refused), _) => refused,
                     (None, Some(_)) => AppendError::OutcomeUnknown(reason.to_owned()),
                     (None, None) => AppendError::Fenced,
                 };
-                AppendOutcome { tag: pending.tag, result: Err(error) }
+                AppendOutcome { tag: pending.tag, number: 0, result: Err(error) }
             })
             .collect();
         if !outcomes.is_empty() {
@@ -394,13 +478,7 @@ impl Machine {
 
     /// Ends a turn: what is to be done now.
     pub fn settle(&mut self, now: Instant) -> Vec<Effect> {
-        if self.queue.front().is_some_and(|head| head.refused.is_some()) {
-            let confirmed =
-                self.current.as_ref().map_or(EntryId::NONE, |current| current.confirmed);
-            if self.current.is_some() {
-                self.commit(confirmed);
-            }
-        }
+        self.answer_refused();
         let waiting = !self.queue.is_empty();
         match (self.state, &self.current) {
             (State::Idle, _) if waiting => {

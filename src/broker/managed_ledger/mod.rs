@@ -9,10 +9,12 @@ mod driver;
 mod handle;
 /// Decisions about appends and rollover.
 pub mod machine;
+mod numbered;
 mod open;
 mod read;
 mod record;
 mod roll;
+mod stream;
 mod tail_cache;
 #[cfg(test)]
 mod tests;
@@ -27,6 +29,7 @@ pub use contract::{
 };
 pub use handle::ManagedLedger;
 pub(in crate::broker) use handle::lock;
+pub use numbered::{NumberedError, NumberedLog, StreamFacts};
 pub use tail_cache::TailCache;
 
 use super::BrokerConfig;

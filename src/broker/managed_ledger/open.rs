@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
+use tokio::sync::Notify;
+
 use super::chain::{Chain, ChainLedger};
 use super::compare_and_set::{CasError, compare_and_set};
 use super::contract::{ManagedLedgerError, ManagedLedgerEvents};
@@ -43,10 +45,13 @@ pub(super) async fn open(
             bytes_max: environment.config.ledger_bytes_max.max(1),
             age_max: environment.config.ledger_age_max,
         };
+        let next_number = chain.next_number();
+        let token = chain.stream.map_or(0, |stream| stream.token);
         let shared = Arc::new(Shared {
             environment,
             name: name.to_owned(),
             chain: Arc::new(Mutex::new(chain)),
+            grown: Notify::new(),
             cursors: Mutex::new(BTreeMap::new()),
             record: tokio::sync::Mutex::new(held),
             next_index: AtomicU64::new(next_index),
@@ -58,7 +63,7 @@ pub(super) async fn open(
         let cursors = recover_cursors(&shared.cursor_place()).await?;
         *super::handle::lock(&shared.cursors) = cursors;
         let (inputs, receiver) = mailbox(INBOX);
-        let machine = Machine::new(limits, next_index);
+        let machine = Machine::new(limits, next_index).numbered(next_number, token);
         let driver = Driver::new(Arc::clone(&shared), machine, events, inputs.clone());
         shared.environment.runtime.tasks.spawn("managed-ledger", driver.run(receiver));
         return Ok(ManagedLedger::new(shared, inputs));
@@ -78,11 +83,13 @@ async fn claim(
     let key = Shared::key(name);
     let found =
         environment.metadata.get(&key).await.map_err(|error| metadata_failed(error.to_string()))?;
+    let mut stream = None;
     let (ledgers, next_index, epoch, properties, expect) = match found {
         None if !create => return Err(ManagedLedgerError::NotFound),
         None => (Vec::new(), 0, 0, Vec::new(), Expect::Absent),
         Some(found) => {
             let record = TopicRecord::decode(&found.value).map_err(metadata_failed)?;
+            stream = record.stream;
             let mut ledgers = record.chain();
             let mut next_index = record.next_index;
             if let Some(last) = ledgers.last_mut()
@@ -93,7 +100,8 @@ async fn claim(
             (ledgers, next_index, record.epoch, record.properties, Expect::Version(found.version))
         }
     };
-    let chain = Chain::new(ledgers);
+    let mut chain = Chain::new(ledgers);
+    chain.stream = stream;
     let epoch = if mutant!("B-epoch") { epoch.max(1) } else { epoch + 1 };
     let expect = if mutant!("B-claim") { Expect::Any } else { expect };
     let owner = environment.runtime.random.next();

@@ -32,29 +32,35 @@ pub(super) async fn read(
     let mut next = from;
     while stored.len() < entries_max && (stored.is_empty() || bytes < bytes_max) {
         let before = Position::new(next.ledger, next.entry.previous());
-        let (first, last) = {
+        let (first, last, first_number) = {
             let chain = lock(&shared.chain);
             let Some(first) = chain.next_entry(before) else { break };
-            let entries = chain.get(first.ledger).map_or(0, |ledger| ledger.entries);
-            (first, EntryId(entries as i64 - 1))
+            let Some(ledger) = chain.get(first.ledger) else { break };
+            (first, EntryId(ledger.entries as i64 - 1), ledger.first_number)
         };
         let count = entries_max - stored.len();
         let room = bytes_max.saturating_sub(bytes).max(1);
         let payloads = payloads(shared, first, last, count, room).await?;
         for (entry, payload) in (first.entry.0..).zip(payloads) {
             bytes += payload.len();
-            stored.push(open_entry(Position::new(first.ledger, EntryId(entry)), &payload)?);
+            let position = Position::new(first.ledger, EntryId(entry));
+            stored.push(open_entry(position, first_number + entry as u64, &payload)?);
             next = Position::new(first.ledger, EntryId(entry + 1));
         }
     }
     Ok(stored)
 }
 
-fn open_entry(position: Position, payload: &Bytes) -> Result<StoredEntry, ManagedLedgerError> {
+fn open_entry(
+    position: Position,
+    number: u64,
+    payload: &Bytes,
+) -> Result<StoredEntry, ManagedLedgerError> {
     let (header, client_bytes) = EntryHeader::split(payload)
         .map_err(|error| ManagedLedgerError::Storage(format!("entry {position}: {error}")))?;
     Ok(StoredEntry {
         position,
+        number,
         message_count: header.message_count,
         is_batch: header.is_batch,
         publish_time: header.publish_time,

@@ -5,7 +5,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::chain::{Chain, ChainLedger};
+use super::stream::StreamState;
 use crate::domain::{LedgerId, WallTime};
+use crate::mutant;
 
 const FORMAT: u32 = 1;
 
@@ -16,6 +18,10 @@ pub(super) struct ListedLedger {
     entries: u64,
     bytes: u64,
     first_index: u64,
+    /// Entries of the topic before it, those of ledgers that are gone included. Records of before that was kept
+    /// count from the first ledger they list.
+    #[serde(default)]
+    first_number: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     publish_min: Option<WallTime>,
     closed: bool,
@@ -36,6 +42,9 @@ pub(super) struct TopicRecord {
     /// Index of the next message, right if every ledger is closed.
     pub(super) next_index: u64,
     ledgers: Vec<ListedLedger>,
+    /// What it is told as a stream, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) stream: Option<StreamState>,
     #[serde(default)]
     pub(super) properties: Vec<(String, String)>,
 }
@@ -56,27 +65,40 @@ impl TopicRecord {
                 entries: if ledger.closed { ledger.entries } else { 0 },
                 bytes: if ledger.closed { ledger.bytes } else { 0 },
                 first_index: ledger.first_index,
+                first_number: Some(ledger.first_number),
                 publish_min: if ledger.closed { ledger.publish_min } else { None },
                 closed: ledger.closed,
                 epoch: ledger.epoch,
             })
             .collect();
-        Self { format: FORMAT, epoch, owner, next_index, ledgers, properties }
+        let mut stream = chain.stream;
+        if let Some(stream) = &mut stream
+            && mutant!("G-token")
+        {
+            stream.token = 0;
+        }
+        Self { format: FORMAT, epoch, owner, next_index, ledgers, stream, properties }
     }
 
     pub(super) fn chain(&self) -> Vec<ChainLedger> {
-        self.ledgers
-            .iter()
-            .map(|ledger| ChainLedger {
+        let mut before = 0;
+        let mut chain = Vec::with_capacity(self.ledgers.len());
+        for ledger in &self.ledgers {
+            let stored = ledger.first_number.filter(|_| !mutant!("G-base"));
+            let first_number = stored.unwrap_or(before);
+            before = first_number + ledger.entries;
+            chain.push(ChainLedger {
                 id: ledger.id,
                 entries: ledger.entries,
                 bytes: ledger.bytes,
                 first_index: ledger.first_index,
+                first_number,
                 publish_min: ledger.publish_min,
                 closed: ledger.closed,
                 epoch: ledger.epoch,
-            })
-            .collect()
+            });
+        }
+        chain
     }
 
     pub(super) fn encode(&self) -> Bytes {

@@ -12,7 +12,7 @@ use super::{
     ManagedLedgerEvents, NewEntry, TailCache,
 };
 use crate::broker::cursor::EntryState;
-use crate::broker::{AckRequest, AckTarget, AckType, BrokerConfig, InitialPosition};
+use crate::broker::{AckRequest, AckTarget, AckType, AppendTerms, BrokerConfig, InitialPosition};
 use crate::domain::{BookieId, LedgerId, Position, WallTime};
 use crate::ledger::testing::{FakeBookies, FakeMetadata, in_runtime};
 use crate::ledger::{LedgerClient, LedgerConfig, Quorum};
@@ -109,6 +109,7 @@ fn entries(range: std::ops::Range<u64>) -> Vec<NewEntry> {
             is_batch: true,
             publish_time: WallTime(tag),
             client_bytes: Bytes::from(format!("message {tag}")),
+            terms: AppendTerms::default(),
         })
         .collect()
 }

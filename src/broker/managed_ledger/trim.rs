@@ -32,7 +32,8 @@ pub(super) async fn trim(shared: &Shared) -> Result<(), ManagedLedgerError> {
         let mut chain = lock(&shared.chain);
         let needed = old.unwrap_or_else(|| needed(&cursors));
         let limit = needed.unwrap_or_else(|| chain.last_confirmed());
-        let count = chain.consumed(limit);
+        // A stream keeps what it has not given up, whether or not anybody has subscribed.
+        let count = chain.consumed(limit).min(chain.given_up());
         if count == 0 {
             return Ok(());
         }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use super::sinks::probe;
 use super::{ConsumerProbe, ProducerProbe};
 use crate::broker::{
-    Broker, BrokerConfig, ConnectionFacts, Consumer, InitialPosition, Producer, ProducerOptions,
-    Publish, SubscribeOptions, SubscriptionType, Topic,
+    AppendTerms, Broker, BrokerConfig, ConnectionFacts, Consumer, InitialPosition, Producer,
+    ProducerOptions, Publish, SubscribeOptions, SubscriptionType, Topic,
 };
 use crate::domain::{TopicName, WallTime};
 use crate::ledger::testing::{FakeBookies, FakeMetadata};
@@ -96,6 +96,7 @@ pub(super) fn publish(numbers: std::ops::Range<u64>) -> Vec<Publish> {
             is_batch: false,
             publish_time: WallTime(1000 + number),
             client_bytes: Bytes::from(number.to_string()),
+            terms: AppendTerms::default(),
         })
         .collect()
 }

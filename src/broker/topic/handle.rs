@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use super::command::{Command, ConsumerAddress, Reply, SubscribeRequest};
 use super::producers::ProducerKey;
+use crate::broker::managed_ledger::NumberedLog;
 use crate::broker::messages::{
     AckError, AckRequest, ConsumerSink, LastMessage, ProducerSink, Publish, SeekTarget,
     SubscribeOptions,
@@ -25,6 +26,7 @@ pub(in crate::broker) struct TopicShared {
     pub(super) pending: AtomicUsize,
     pub(super) pending_max: usize,
     pub(super) closing: AtomicBool,
+    pub(super) log: NumberedLog,
     /// Messages and bytes published and delivered here.
     pub(super) carried_messages: AtomicU64,
     pub(super) carried_bytes: AtomicU64,
@@ -65,6 +67,11 @@ impl Topic {
     /// Its name.
     pub fn name(&self) -> &TopicName {
         &self.inner.name
+    }
+
+    /// Its log by sequence numbers.
+    pub fn log(&self) -> &NumberedLog {
+        &self.inner.log
     }
 
     pub(in crate::broker) fn shared(&self) -> &Arc<TopicShared> {

@@ -63,6 +63,7 @@ pub(in crate::broker) async fn load(
         pending: AtomicUsize::new(0),
         pending_max: environment.config.topic_pending_max,
         closing: AtomicBool::new(false),
+        log: ledger.numbered(),
         carried_messages: AtomicU64::new(0),
         carried_bytes: AtomicU64::new(0),
     });

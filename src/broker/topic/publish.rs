@@ -78,6 +78,11 @@ impl TopicTask {
             None
         };
         for entry in entries {
+            if refused.is_some()
+                && let Some(session) = &entry.terms.session
+            {
+                session.break_off();
+            }
             let tag = self.next_tag;
             self.pending.push_back(PendingPublish {
                 producer: key,
@@ -97,6 +102,7 @@ impl TopicTask {
                     is_batch: entry.is_batch,
                     publish_time: entry.publish_time,
                     client_bytes: entry.client_bytes,
+                    terms: entry.terms,
                 });
             }
         }
@@ -130,6 +136,9 @@ impl TopicTask {
             let result = outcome.result.map_err(|error| match error {
                 AppendError::Fenced => PublishError::TopicMoved,
                 AppendError::TooManyPending => PublishError::TooManyPending,
+                AppendError::WrongNumber { next } => PublishError::WrongNumber { next },
+                AppendError::StaleToken { current } => PublishError::StaleToken { current },
+                AppendError::SessionBroken => PublishError::SessionBroken,
                 AppendError::OutcomeUnknown(reason) => PublishError::OutcomeUnknown(reason),
             });
             if result.is_ok() {
@@ -137,7 +146,7 @@ impl TopicTask {
                 self.inward.add(u64::from(pending.messages), pending.bytes, self.now);
                 self.shared.carry(u64::from(pending.messages), pending.bytes);
             }
-            self.answer(pending, result);
+            self.answer(pending, outcome.number, result);
         }
         self.answer_refused();
         // Receipts leave before deliveries.
@@ -154,11 +163,16 @@ impl TopicTask {
             && let Some(error) = first.refused.take()
             && let Some(pending) = self.pending.pop_front()
         {
-            self.answer(pending, Err(error));
+            self.answer(pending, 0, Err(error));
         }
     }
 
-    fn answer(&mut self, pending: PendingPublish, result: Result<Position, PublishError>) {
+    fn answer(
+        &mut self,
+        pending: PendingPublish,
+        number: u64,
+        result: Result<Position, PublishError>,
+    ) {
         if pending.admitted {
             self.shared.pending.fetch_sub(1, Ordering::Relaxed);
         }
@@ -173,6 +187,7 @@ impl TopicTask {
         producer.outbox.push(PublishOutcome {
             sequence_id: pending.sequence_id,
             highest_sequence_id: pending.highest_sequence_id,
+            number,
             result,
         });
     }
@@ -201,7 +216,7 @@ impl TopicTask {
                 .refused
                 .take()
                 .unwrap_or_else(|| PublishError::OutcomeUnknown(reason.to_owned()));
-            self.answer(pending, Err(error));
+            self.answer(pending, 0, Err(error));
         }
         self.send_outcomes();
     }

@@ -6,6 +6,7 @@ mod config;
 mod ledgers;
 mod refusal;
 mod sessions;
+mod streams;
 
 use std::io;
 
@@ -18,6 +19,7 @@ use crate::runtime::{Runtime, Shutdown, Task};
 
 use ledgers::LedgersService;
 use sessions::Sessions;
+use streams::StreamsService;
 
 /// A running gRPC front end. Dropping it does not stop it.
 pub struct GrpcFrontend {
@@ -30,19 +32,17 @@ impl GrpcFrontend {
     /// Listens and serves. Fails if the address cannot be bound.
     pub async fn start(
         runtime: Runtime,
-        _broker: Broker,
+        broker: Broker,
         ledgers: LedgerClient,
         config: GrpcConfig,
     ) -> io::Result<Self> {
         let listener = runtime.network.listen(&config.listen).await?;
         let address = listener.local_address();
         let sessions = Sessions::new(config.sessions_max);
-        let routes = Routes::new().with(LedgersService::server(
-            runtime.clone(),
-            ledgers,
-            sessions,
-            config.clone(),
-        ));
+        let room = sessions.clone();
+        let routes = Routes::new()
+            .with(LedgersService::server(runtime.clone(), ledgers, room, config.clone()))
+            .with(StreamsService::server(runtime.clone(), broker, sessions, config.clone()));
         let stop = Shutdown::new();
         let serving = serve(runtime.clone(), listener, routes, config.server(), stop.signal());
         let serving = runtime.tasks.spawn("grpc listener", serving);

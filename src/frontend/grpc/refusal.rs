@@ -14,6 +14,7 @@
 
 use tonic::{Code, Status};
 
+use crate::broker::{BrokerError, NumberedError};
 use crate::domain::EntryId;
 use crate::ledger::{CloseError, CreateError, DeleteError, LedgerReadError, RecoveryError};
 use crate::metadata::MetadataError;
@@ -80,6 +81,52 @@ impl Refusal {
 impl From<Refusal> for Status {
     fn from(refusal: Refusal) -> Self {
         status_of_failure(refusal.code, refusal.message, &refusal.failure)
+    }
+}
+
+impl From<BrokerError> for Refusal {
+    fn from(error: BrokerError) -> Self {
+        let message = error.to_string();
+        let refusal = match error {
+            BrokerError::TopicNotFound(_) | BrokerError::SubscriptionNotFound(_) => {
+                Self::not_found(message)
+            }
+            BrokerError::Invalid(_) | BrokerError::NotAllowed(_) | BrokerError::TopicExists(_) => {
+                Self::invalid(message)
+            }
+            BrokerError::InUse(_) | BrokerError::ConsumerBusy(_) | BrokerError::ProducerBusy(_) => {
+                Self::limit(message)
+            }
+            BrokerError::NotServed(_) | BrokerError::NotReady(_) | BrokerError::Metadata(_) => {
+                Self::not_ready(message)
+            }
+            BrokerError::Storage(_) => Self::storage(message),
+        };
+        // All of these come before anything is written.
+        refusal.rejected()
+    }
+}
+
+impl From<NumberedError> for Refusal {
+    fn from(error: NumberedError) -> Self {
+        let message = error.to_string();
+        match error {
+            NumberedError::Trimmed { first } => {
+                Self::new(Code::OutOfRange, Reason::Trimmed, message)
+                    .with(|failure| failure.first_number = Some(first))
+            }
+            NumberedError::BeyondEnd { next } => {
+                Self::new(Code::OutOfRange, Reason::BeyondEnd, message)
+                    .with(|failure| failure.next_number = Some(next))
+            }
+            NumberedError::StaleToken { current } => {
+                Self::new(Code::FailedPrecondition, Reason::StaleToken, message)
+                    .with(|failure| failure.token = Some(current))
+                    .rejected()
+            }
+            // A change of the stream's record may have been made; reads do not end like this.
+            NumberedError::Ledger(error) => Self::not_ready(error.to_string()),
+        }
     }
 }
 

@@ -27,6 +27,10 @@ pub(super) const fn of_publish(error: &PublishError) -> Option<ServerError> {
     match error {
         PublishError::TopicMoved | PublishError::ProducerClosed => None,
         PublishError::TooManyPending => Some(ServerError::ServiceNotReady),
+        // Pulsar's producers ask for none of these terms.
+        PublishError::WrongNumber { .. }
+        | PublishError::StaleToken { .. }
+        | PublishError::SessionBroken => Some(ServerError::NotAllowedError),
         PublishError::OutcomeUnknown(_) => Some(ServerError::PersistenceError),
     }
 }

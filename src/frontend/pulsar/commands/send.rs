@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::broker::Publish;
+use crate::broker::{AppendTerms, Publish};
 use crate::domain::WallTime;
 use crate::frontend::pulsar::codec::{EntryError, EntryFacts, inspect_entry, proto};
 use crate::frontend::pulsar::connection::{Connection, ConnectionEnd, PublishBatches, Refusal};
@@ -42,6 +42,7 @@ pub(super) fn handle(
                     is_batch: facts.is_batch,
                     publish_time: WallTime(facts.publish_time),
                     client_bytes: facts.stored,
+                    terms: AppendTerms::default(),
                 });
             }
         }

@@ -74,6 +74,7 @@ impl World {
 fn outcome(sequence_id: u64, error: Option<PublishError>) -> PublishOutcome {
     let position = Position::new(LedgerId(1), EntryId(sequence_id as i64));
     PublishOutcome {
+        number: 0,
         sequence_id,
         highest_sequence_id: None,
         result: error.map_or(Ok(position), Err),
