@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use seawall::domain::EntryId;
 use seawall::ledger::Quorum;
-use seawall::simulator::checkers::full_replication;
+use seawall::simulator::checkers::{full_replication, holder};
 use seawall::simulator::plan::Topology;
 use seawall::simulator::shape::Shape;
 
@@ -57,7 +57,7 @@ fn copies_written_back_stay_until_the_record_names_them() {
             gate.open();
             assert_eq!(recovering.await.unwrap().unwrap().last_entry, EntryId(9));
             let serving = stage.cluster.nodes.iter().filter_map(|node| node.serving());
-            let bookies: Vec<_> = serving.filter_map(|node| node.bookie().cloned()).collect();
+            let bookies: Vec<_> = serving.filter_map(|node| node.bookie().map(holder)).collect();
             let compared = full_replication(&metadata, &bookies).await;
             assert_eq!(compared, Ok(30));
         },
