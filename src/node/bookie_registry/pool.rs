@@ -169,7 +169,15 @@ impl BookiePool for RegisteredBookies {
 
     fn writable(&self) -> Vec<BookieId> {
         let known = self.lock();
-        known.iter().filter(|(_, known)| known.record.writable).map(|(id, _)| *id).collect()
+        let mut at: BTreeMap<&str, usize> = BTreeMap::new();
+        for known in known.values() {
+            *at.entry(&known.record.address).or_default() += 1;
+        }
+        // Two at one address: a disk was lost there, and the registration of what was on it has not run out.
+        // Both in one ensemble would be one copy, called two.
+        let is_alone = |known: &Known| at.get(known.record.address.as_str()) == Some(&1);
+        let takes = |known: &Known| known.record.writable && is_alone(known);
+        known.iter().filter(|(_, known)| takes(known)).map(|(id, _)| *id).collect()
     }
 
     fn rack(&self, id: BookieId) -> Rack {

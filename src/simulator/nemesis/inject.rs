@@ -150,18 +150,20 @@ impl Nemesis {
         node.machine.rot(is_entry_log, count);
     }
 
-    /// Empties the disk of the one bookie whose copies may be lost.
+    /// Empties the disk of the one bookie whose copies may be lost. Once: a ledger may have both what was there
+    /// and what came in its place in its ensemble, and a second loss would take two copies.
     fn lose_disk(&mut self, down: Duration, cluster: &mut Cluster) {
         let Some(index) = self.rot_victim.and_then(|number| cluster.bookie_index(number)) else {
             return;
         };
         // A member of the metadata group that forgot what it promised may not come back under its id.
-        if cluster.nodes[index].roles.metadata {
+        if cluster.nodes[index].roles.metadata || self.has_lost_disk {
             return;
         }
         let machine = cluster.nodes[index].machine.clone();
         machine.crash();
         if machine.wipe_disk() {
+            self.has_lost_disk = true;
             cluster.keep_down(index, self.world.now() + down);
         }
     }

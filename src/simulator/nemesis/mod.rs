@@ -49,6 +49,8 @@ pub struct Nemesis {
     ambushes: BTreeMap<usize, Blow>,
     /// The one bookie whose bits may rot and whose disk may be lost.
     rot_victim: Option<usize>,
+    /// Its disk was lost.
+    has_lost_disk: bool,
     /// The one member of the metadata group that is being replaced.
     replacement: Option<Replacement>,
     /// Members that have joined so far; each has an id of its own.
@@ -68,6 +70,7 @@ impl Nemesis {
             lasting: Vec::new(),
             ambushes: BTreeMap::new(),
             rot_victim: plan.rot_victim(world),
+            has_lost_disk: false,
             replacement: None,
             joined: 0,
         }
