@@ -252,13 +252,13 @@ mod tests {
         assert!(held.iter().eq(places.iter().flatten()) && places[6].is_none());
         assert_eq!((chain.first_number(), chain.next_number()), (0, 6));
         assert_eq!(chain.number_of(at(8, 1)), Some(3));
+        assert!(
+            chain.contains(at(8, 3)) && !chain.contains(at(8, 4)) && !chain.contains(at(8, -1))
+        );
         chain.ledgers.remove(0);
         assert_eq!((chain.first_number(), chain.position_of(1)), (2, None));
         chain.ledgers.clear();
         chain.push(LedgerId(9), 0, 1);
         assert_eq!((chain.first_number(), chain.next_number()), (6, 6));
-        assert!(
-            chain.contains(at(8, 3)) && !chain.contains(at(8, 4)) && !chain.contains(at(8, -1))
-        );
     }
 }
