@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Entry, Index, Membership, Payload, SnapshotMark, Term};
+use super::{Entry, Index, MemberId, Membership, Payload, SnapshotMark, Term};
 
 /// The log of one member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -135,6 +135,13 @@ impl Log {
     pub fn membership_at(&self, index: Index) -> &Membership {
         let found = self.memberships.iter().rev().find(|(at, _)| *at <= index);
         &found.unwrap_or(&self.memberships[0]).1
+    }
+
+    /// Whether the member votes in the membership of `index` or in any behind it.
+    pub(super) fn votes_since(&self, index: Index, member: MemberId) -> bool {
+        let mut later = self.memberships.iter().filter(|(at, _)| *at > index);
+        self.membership_at(index).is_voter(member)
+            || later.any(|(_, membership)| membership.is_voter(member))
     }
 
     /// Every entry held, in order.

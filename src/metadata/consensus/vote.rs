@@ -127,11 +127,11 @@ impl Machine {
         }
     }
 
-    /// Voters campaign, and so does who is a voter still as far as is committed: the only members that have
-    /// the entry which removes them may be they, and then nobody else can be elected.
+    /// Voters campaign, and so does who was one in any membership that may still be the committed one: the only
+    /// members that have the entry which removes them may be they, and then nobody else can be elected. What
+    /// is known to be committed may lag behind by several memberships. (Ongaro's dissertation, 4.2.2.)
     pub(super) fn may_campaign(&self) -> bool {
-        self.log.membership().is_voter(self.id)
-            || self.log.membership_at(self.commit).is_voter(self.id)
+        self.log.votes_since(self.commit, self.id)
     }
 
     fn become_leader(&mut self) {

@@ -100,11 +100,12 @@ impl ReplicatedMetadata {
     /// The next step until this member leads.
     pub async fn transfer_leader(&self, member: MemberId) -> Result<MemberStep, MetadataError> {
         let status = self.leading_status()?;
-        if status.id == member {
-            return Ok(MemberStep::Done);
-        }
+        // First of all: the leader that was removed leads for a moment still.
         if !status.membership.voters.contains(&member) {
             return Err(MetadataError::Refused(format!("member {member} does not vote")));
+        }
+        if status.id == member {
+            return Ok(MemberStep::Done);
         }
         self.transfer_leadership(member).await;
         Ok(MemberStep::UnderWay)
