@@ -73,7 +73,7 @@ use Topology::{Cluster, Standalone, Swarm};
 
 /// Every planted bug.
 pub const MUTANTS: &[Mutant] = &[
-    on(Standalone, "B-ack-early", 1, "an acknowledgement is answered before it is durable"),
+    on(Standalone, "B-ack-early", 6, "an acknowledgement is answered before it is durable"),
     scenario(
         "takeover::a_claim_of_an_old_record",
         "B-claim",
@@ -140,8 +140,8 @@ pub const MUTANTS: &[Mutant] = &[
     by("managed_ledger_model", "G-number", "the expected number is not compared"),
     by("managed_ledger_model", "G-session", "entries behind a refused one are taken"),
     by("streams_model", "G-token", "the fencing token is not in the record"),
-    on(Cluster, "L-early", 2, "an entry is confirmed at one copy"),
-    on(Cluster, "L-hole", 20, "entries are confirmed out of order"),
+    on(Cluster, "L-early", 19, "an entry is confirmed at one copy"),
+    on(Cluster, "L-hole", 29, "entries are confirmed out of order"),
     by("recovery_model", "L1", "recovery reads do not fence"),
     unit(
         "ledger::tests::an_ensemble_change_keeps",
@@ -155,7 +155,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     by("recovery_model", "L2", "recovery ignores the floor of the last fragment"),
     on(Cluster, "L20", 13, "bookies not heard count as heard"),
-    on(Cluster, "L22", 2, "one absent copy ends recovery"),
+    on(Cluster, "L22", 7, "one absent copy ends recovery"),
     by("recovery_model", "L23", "recovery adds carry an advancing last add confirmed"),
     unit("ledger::tests::conflicts_with_repair", "L25", "any conflict on close is fatal"),
     unit("ledger::reader::verify::tests", "L29", "a reader does not check which entry it got"),
@@ -176,7 +176,7 @@ pub const MUTANTS: &[Mutant] = &[
     by("consensus_mutants", "M-old-term", "an entry of an older term is committed by counting"),
     on(Swarm, "M-once", 2, "a change asked for again is made again"),
     by("consensus_mutants", "M-read", "a read is answered without proof of leadership"),
-    on(Swarm, "M-resume", 1, "a resumed watch leaves out what changed meanwhile"),
+    on(Swarm, "M-resume", 2, "a resumed watch leaves out what changed meanwhile"),
     by("consensus_mutants", "M-snapshot-members", "a snapshot is taken with an older membership"),
     on(Swarm, "M-stale-read", 0, "a leader answers reads without asking whether it still leads"),
     by("consensus_mutants", "M-stale-vote", "a vote is given to a log that is behind"),
@@ -187,8 +187,8 @@ pub const MUTANTS: &[Mutant] = &[
         "metadata answers before its sync",
     ),
     by("consensus_mutants", "M-unsynced-append", "a follower answers before it has written"),
-    on(Swarm, "M-vote", 1, "term and vote are not written"),
-    on(Cluster, "M-watch", 2, "a watch misses what changed while it began"),
+    on(Swarm, "M-vote", 2, "term and vote are not written"),
+    on(Cluster, "M-watch", 5, "a watch misses what changed while it began"),
     on(Swarm, "M-wiped", 0, "a member with an empty disk takes part"),
     by("consensus_mutants", "M1", "a proposal is answered before it is committed"),
     by("consensus_mutants", "M19", "a follower compares indexes, not terms"),
