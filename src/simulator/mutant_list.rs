@@ -140,8 +140,8 @@ pub const MUTANTS: &[Mutant] = &[
     by("managed_ledger_model", "G-number", "the expected number is not compared"),
     by("managed_ledger_model", "G-session", "entries behind a refused one are taken"),
     by("streams_model", "G-token", "the fencing token is not in the record"),
-    on(Cluster, "L-early", 19, "an entry is confirmed at one copy"),
-    on(Cluster, "L-hole", 29, "entries are confirmed out of order"),
+    on(Cluster, "L-early", 114, "an entry is confirmed at one copy"),
+    on(Cluster, "L-hole", 56, "entries are confirmed out of order"),
     by("recovery_model", "L1", "recovery reads do not fence"),
     unit(
         "ledger::tests::an_ensemble_change_keeps",
