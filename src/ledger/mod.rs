@@ -22,6 +22,7 @@ pub mod writer;
 pub use bookie_client::{BookieClient, BookiePool};
 pub use client::{ClosedLedger, LedgerClient, WriterEvents};
 pub use config::LedgerConfig;
+pub use ensemble::ENSEMBLE_MAX;
 pub use error::{
     AppendRefused, CloseError, CreateError, DeleteError, LedgerReadError, RecoveryError, WriterEnd,
 };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::node_config::parse_founder;
 use super::{Effective, Problem, RoleName, Settings};
 use crate::broker::ownership::bundle::BUNDLES_OF_NAMESPACE_MAX;
+use crate::ledger::ENSEMBLE_MAX;
 use crate::runtime::is_any_host;
 
 const KIB: u64 = 1024;
@@ -15,9 +16,6 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 /// Longer than any node runs, and far from where clocks overflow.
 const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-
-/// Most bookies an entry's fragment may be spread over.
-const ENSEMBLE_MAX: u32 = 100;
 
 /// Adds everything that a node cannot work with.
 pub(crate) fn check(effective: &Effective, problems: &mut Vec<Problem>) {

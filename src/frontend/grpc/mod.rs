@@ -2,6 +2,7 @@
 //! and the broker, and their failures to statuses; decides nothing. What each call promises:
 //! `docs/internals/grpc_api.md`.
 
+mod call_limit;
 mod config;
 mod ledgers;
 mod refusal;

@@ -39,6 +39,11 @@ impl Refusal {
         Self::new(Code::InvalidArgument, Reason::Invalid, message)
     }
 
+    /// The client's side of the call broke, or sent what cannot be decoded.
+    pub(super) fn unreadable(status: &Status) -> Self {
+        Self::invalid(format!("the request cannot be read: {}", status.message()))
+    }
+
     pub(super) fn not_found(message: impl Into<String>) -> Self {
         Self::new(Code::NotFound, Reason::NotFound, message)
     }

@@ -88,18 +88,6 @@ impl LedgersService {
         }
         Ok(facts)
     }
-
-    /// An answer within the limit of calls.
-    async fn limited<T>(
-        &self,
-        work: impl Future<Output = Result<T, Refusal>>,
-    ) -> Result<Response<T>, Status> {
-        let late = |late: crate::runtime::Elapsed| {
-            Refusal::unknown(Reason::NotReady, format!("the call was {late}"))
-        };
-        let done = self.runtime.clock.timeout(self.config.call_limit, work).await;
-        Ok(Response::new(done.map_err(late)??))
-    }
 }
 
 #[tonic::async_trait]
@@ -143,7 +131,7 @@ impl ledgers_server::Ledgers for LedgersService {
         &self,
         request: Request<wire::DescribeLedgerRequest>,
     ) -> Result<Response<wire::LedgerFacts>, Status> {
-        self.limited(self.describe(request.into_inner().ledger)).await
+        self.config.limited(&self.runtime.clock, self.describe(request.into_inner().ledger)).await
     }
 
     async fn recover(
@@ -160,7 +148,7 @@ impl ledgers_server::Ledgers for LedgersService {
                 length: closed.length,
             })
         };
-        self.limited(recovering).await
+        self.config.limited(&self.runtime.clock, recovering).await
     }
 
     async fn delete_ledger(
@@ -173,6 +161,6 @@ impl ledgers_server::Ledgers for LedgersService {
             }
             Ok(wire::DeleteLedgerAnswer {})
         };
-        self.limited(deleting).await
+        self.config.limited(&self.runtime.clock, deleting).await
     }
 }

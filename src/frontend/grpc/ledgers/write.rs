@@ -14,7 +14,9 @@ use super::{PURPOSE, PURPOSE_BYTES_MAX};
 use crate::domain::{EntryId, LedgerId};
 use crate::frontend::grpc::GrpcConfig;
 use crate::frontend::grpc::refusal::Refusal;
-use crate::ledger::{AppendRefused, LedgerClient, LedgerWriter, Quorum, WriterEnd, WriterEvents};
+use crate::ledger::{
+    AppendRefused, ENSEMBLE_MAX, LedgerClient, LedgerWriter, Quorum, WriterEnd, WriterEvents,
+};
 use crate::reached;
 use crate::rpc::generated::public::{self as wire, Outcome, Reason, write_answer, write_request};
 
@@ -167,7 +169,7 @@ impl WriteSession {
     }
 
     async fn create(&mut self) -> Result<write_answer::Item, Refusal> {
-        let first = self.requests.message().await.map_err(|status| broken(&status))?;
+        let first = self.requests.message().await.map_err(|status| Refusal::unreadable(&status))?;
         let Some(write_request::Item::Create(create)) = first.and_then(|request| request.item)
         else {
             return Err(Refusal::invalid("the first request of a write is `create`"));
@@ -177,8 +179,9 @@ impl WriteSession {
             Some(asked) => Quorum::new(asked.ensemble, asked.write, asked.ack)
                 .map_err(|error| Refusal::invalid(error.to_string()))?,
         };
-        if quorum.ensemble > 64 {
-            return Err(Refusal::invalid("an ensemble has at most 64 bookies"));
+        if quorum.ensemble > ENSEMBLE_MAX {
+            let rule = format!("an ensemble has at most {ENSEMBLE_MAX} bookies");
+            return Err(Refusal::invalid(rule));
         }
         if create.purpose.len() > PURPOSE_BYTES_MAX {
             let rule = format!("a purpose has at most {PURPOSE_BYTES_MAX} bytes");
@@ -200,7 +203,7 @@ impl WriteSession {
                 return;
             }
             Err(status) => {
-                self.finish = Some(Finish::Refuse(broken(&status)));
+                self.finish = Some(Finish::Refuse(Refusal::unreadable(&status)));
                 return;
             }
         };
@@ -284,9 +287,4 @@ impl WriteSession {
             length: closed.length,
         })))
     }
-}
-
-/// The client's side of the call broke, or sent what cannot be decoded.
-fn broken(status: &Status) -> Refusal {
-    Refusal::invalid(format!("the request cannot be read: {}", status.message()))
 }

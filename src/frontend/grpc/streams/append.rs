@@ -179,7 +179,7 @@ impl AppendCall {
     }
 
     async fn open(&mut self) -> Result<append_answer::Item, Refusal> {
-        let first = self.requests.message().await.map_err(|status| broken(&status))?;
+        let first = self.requests.message().await.map_err(|status| Refusal::unreadable(&status))?;
         let Some(append_request::Item::Open(open)) = first.and_then(|request| request.item) else {
             return Err(Refusal::invalid("the first request of an append is `open`"));
         };
@@ -214,7 +214,7 @@ impl AppendCall {
                 return;
             }
             Err(status) => {
-                self.finish = Some(Finish::Refuse(broken(&status)));
+                self.finish = Some(Finish::Refuse(Refusal::unreadable(&status)));
                 return;
             }
         };
@@ -294,9 +294,4 @@ fn refusal_of(error: PublishError) -> Refusal {
         }
         PublishError::OutcomeUnknown(_) => Refusal::unknown(Reason::Storage, message),
     }
-}
-
-/// The client's side of the call broke, or sent what cannot be decoded.
-fn broken(status: &Status) -> Refusal {
-    Refusal::invalid(format!("the request cannot be read: {}", status.message()))
 }

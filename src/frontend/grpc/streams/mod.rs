@@ -12,7 +12,7 @@ use super::GrpcConfig;
 use super::refusal::Refusal;
 use super::sessions::Sessions;
 use crate::broker::{Broker, StreamFacts, Topic};
-use crate::rpc::generated::public::{self as wire, Reason, streams_server};
+use crate::rpc::generated::public::{self as wire, streams_server};
 use crate::runtime::Runtime;
 
 /// See the module.
@@ -42,18 +42,6 @@ impl StreamsService {
         streams_server::StreamsServer::new(Self { runtime, broker, sessions, config })
             .max_decoding_message_size(bytes_max)
     }
-
-    /// An answer within the limit of calls.
-    async fn limited<T>(
-        &self,
-        work: impl Future<Output = Result<T, Refusal>>,
-    ) -> Result<Response<T>, Status> {
-        let late = |late: crate::runtime::Elapsed| {
-            Refusal::unknown(Reason::NotReady, format!("the call was {late}"))
-        };
-        let done = self.runtime.clock.timeout(self.config.call_limit, work).await;
-        Ok(Response::new(done.map_err(late)??))
-    }
 }
 
 #[tonic::async_trait]
@@ -71,7 +59,7 @@ impl streams_server::Streams for StreamsService {
             topic.log().make_stream().await?;
             Ok(facts(topic.log().facts()))
         };
-        self.limited(creating).await
+        self.config.limited(&self.runtime.clock, creating).await
     }
 
     async fn describe_stream(
@@ -83,7 +71,7 @@ impl streams_server::Streams for StreamsService {
             let topic = owner::topic(&self.broker, stream.as_ref(), false).await?;
             Ok(facts(topic.log().facts()))
         };
-        self.limited(describing).await
+        self.config.limited(&self.runtime.clock, describing).await
     }
 
     async fn append(
@@ -120,7 +108,7 @@ impl streams_server::Streams for StreamsService {
             let topic = owner::topic(&self.broker, stream.as_ref(), false).await?;
             raise_token(&topic, token).await
         };
-        self.limited(fencing).await
+        self.config.limited(&self.runtime.clock, fencing).await
     }
 
     async fn trim_stream(
@@ -133,7 +121,7 @@ impl streams_server::Streams for StreamsService {
             topic.log().trim_below(first_number).await?;
             Ok(facts(topic.log().facts()))
         };
-        self.limited(trimming).await
+        self.config.limited(&self.runtime.clock, trimming).await
     }
 }
 
