@@ -12,7 +12,7 @@ import time
 
 import pulsar
 
-from node import Node
+from node import Node, close_client_of_dead
 
 TOPIC = "kill-rounds"
 
@@ -95,7 +95,7 @@ def main():
                 with load.lock:
                     acknowledged.update(load.acknowledged)
                 number = load.next
-                client.close()
+                close_client_of_dead(client)
             if turn % 10 == 9 or turn == rounds - 1:
                 verify(node, acknowledged, positions)
                 print(f"  round {turn + 1}: {len(acknowledged)} acknowledged, all there", flush=True)

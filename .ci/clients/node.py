@@ -9,6 +9,8 @@ import subprocess
 import threading
 import time
 
+import pulsar
+
 BINARY = os.environ.get("SEAWALL_BINARY", "target/release/seawall")
 READY_SECONDS = 60
 
@@ -17,6 +19,14 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def close_client_of_dead(client):
+    """Closes a client whose node was killed: it may find out while it says goodbye, and then says so."""
+    try:
+        client.close()
+    except (pulsar.NotConnected, pulsar.ConnectError, pulsar.Timeout) as error:
+        print(f"  (the client's close met the dead node: {error})", flush=True)
 
 
 class Node:

@@ -6,7 +6,7 @@ import urllib.request
 
 import pulsar
 
-from node import Node
+from node import Node, close_client_of_dead
 
 
 def stats(node, topic):
@@ -49,7 +49,7 @@ def survives_kill(folder):
         data = ("hello-pulsar-%d" % index).encode()
         sent[str(producer.send(data))] = data
     node.kill()
-    client.close()
+    close_client_of_dead(client)
     node.start()
     client = pulsar.Client(node.service_url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Warn, "/dev/null"))
     consumer = client.subscribe("kill-topic", subscription_name="my-sub")
