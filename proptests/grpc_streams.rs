@@ -95,6 +95,8 @@ fn what_is_appended_is_received_and_what_is_published_is_read() {
         let alone_at = alone.send(message).await.unwrap().await.unwrap();
         let options = ProducerOptions {
             batch_messages_max: 3,
+            // Nothing but the third message closes the batch, however slow the machine.
+            linger: LIMIT,
             compression: Compression::Lz4,
             ..ProducerOptions::default()
         };

@@ -35,18 +35,15 @@ async fn groups(runtime: &Runtime, journal: &Path) -> Vec<Group> {
         let records = inspect::journal_records(&runtime.disk, journal, file.id).await;
         for record in records.expect("read") {
             match record {
-                JournalRecord::Group { offset, .. } => {
+                JournalRecord::Group { offset, used, .. } => {
                     let entries = Vec::new();
-                    groups.push(Group { file: file.id, offset, end: offset + 64, entries });
+                    groups.push(Group { file: file.id, offset, end: offset + used, entries });
                 }
-                JournalRecord::Entry { ledger, entry, payload_bytes, .. } => {
+                JournalRecord::Entry { ledger, entry, .. } => {
                     let group = groups.last_mut().expect("a group comes first");
                     group.entries.push((ledger.0, entry.0));
-                    group.end += 48 + payload_bytes;
                 }
-                JournalRecord::Bind { .. } => {
-                    groups.last_mut().expect("a group comes first").end += 48;
-                }
+                JournalRecord::Bind { .. } => {}
                 other => panic!("unexpected {other:?}"),
             }
         }

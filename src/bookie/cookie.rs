@@ -16,7 +16,7 @@ use crate::domain::BookieId;
 use crate::runtime::{DiskErrorKind, DiskResult, Runtime};
 use crate::{mutant, reached};
 
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const COOKIE_NAME: &str = "cookie";
 const STAMPING_NAME: &str = "stamping";
 

@@ -11,7 +11,7 @@ use super::journal::{
     journal_file_name,
 };
 use super::ledger_state::{FenceState, LedgerFacts};
-use super::record::{RECORD_HEADER_BYTES, RecordHeader, RecordKind};
+use super::record::{RECORD_HEADER_BYTES_MAX, RecordHeader, RecordKind};
 use super::storage::{
     CheckpointFile, FactsError, LOG_HEADER_BYTES, entry_log_id, entry_log_name, log_header_is_good,
     read_facts,
@@ -42,6 +42,8 @@ pub enum JournalRecord {
         sequence: u64,
         /// Bytes, padding included.
         length: u64,
+        /// The same without the padding.
+        used: u64,
         /// Number of records, listed next.
         records: u32,
     },
@@ -195,6 +197,7 @@ pub async fn journal_records(
                     offset,
                     sequence: group.header.sequence,
                     length: group.header.padded_length(),
+                    used: GROUP_HEADER_BYTES as u64 + u64::from(group.header.body_length),
                     records: group.header.records,
                 });
                 offset += group.header.padded_length();
@@ -242,7 +245,7 @@ pub async fn entry_log_entries(disk: &Disk, folder: &Path, id: u64) -> DiskResul
     let mut at = LOG_HEADER_BYTES as u64;
     let mut damage_begins = None;
     while at < length {
-        let bytes = window.bytes(at, RECORD_HEADER_BYTES).await?;
+        let bytes = window.bytes(at, RECORD_HEADER_BYTES_MAX).await?;
         let whole = RecordHeader::decode(&bytes)
             .filter(|header| at + header.total_length() as u64 <= length);
         let Some(header) = whole else {
@@ -254,7 +257,7 @@ pub async fn entry_log_entries(disk: &Disk, folder: &Path, id: u64) -> DiskResul
             listing.damaged_stretches.push((begin, at - begin));
         }
         let record = window.bytes(at, header.total_length()).await?;
-        let entry = header.into_entry(record.slice(RECORD_HEADER_BYTES.min(record.len())..));
+        let entry = header.into_entry(record.slice(header.length().min(record.len())..));
         listing.entries.push(LoggedEntry {
             offset: at,
             ledger: entry.ledger,

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
 use crate::domain::{CreatorToken, EntryId, LedgerId};
 
 /// How far a fence is.
@@ -58,6 +61,8 @@ pub(super) struct LedgerState {
     pub id: LedgerId,
     facts: Mutex<Tracked>,
     changed: Arc<Mutex<Vec<LedgerId>>>,
+    /// Wakes whoever waits for the facts to change.
+    news: Notify,
 }
 
 struct Tracked {
@@ -71,6 +76,15 @@ struct Tracked {
 pub(super) struct FactsGuard<'a> {
     tracked: MutexGuard<'a, Tracked>,
     state: &'a LedgerState,
+    touched: bool,
+}
+
+impl Drop for FactsGuard<'_> {
+    fn drop(&mut self) {
+        if self.touched {
+            self.state.news.notify_waiters();
+        }
+    }
 }
 
 impl Deref for FactsGuard<'_> {
@@ -83,6 +97,7 @@ impl Deref for FactsGuard<'_> {
 
 impl DerefMut for FactsGuard<'_> {
     fn deref_mut(&mut self) -> &mut LedgerFacts {
+        self.touched = true;
         if !self.tracked.listed {
             self.tracked.listed = true;
             locked(&self.state.changed).push(self.state.id);
@@ -98,7 +113,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl LedgerState {
     /// Locks the facts. Never held across a suspension point.
     pub fn facts(&self) -> FactsGuard<'_> {
-        FactsGuard { tracked: locked(&self.facts), state: self }
+        FactsGuard { tracked: locked(&self.facts), state: self, touched: false }
+    }
+
+    /// Completes at the next change of the facts after the call that made this future.
+    pub fn changed(&self) -> Notified<'_> {
+        self.news.notified()
     }
 
     /// The facts, to be written down: a change after this lists the ledger again.
@@ -134,7 +154,8 @@ impl LedgerTable {
         let create = || {
             locked(&self.changed).push(ledger);
             let facts = Mutex::new(Tracked { facts, listed: true });
-            Arc::new(LedgerState { id: ledger, facts, changed: Arc::clone(&self.changed) })
+            let changed = Arc::clone(&self.changed);
+            Arc::new(LedgerState { id: ledger, facts, changed, news: Notify::new() })
         };
         Arc::clone(ledgers.entry(ledger).or_insert_with(create))
     }

@@ -20,6 +20,7 @@ mod service;
 mod shared;
 mod start;
 mod storage;
+mod wait;
 mod write_cache;
 
 #[cfg(test)]

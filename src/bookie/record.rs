@@ -1,21 +1,30 @@
-//! The record shared by journal and entry log: a 48-byte header, then the payload.
+//! The record shared by journal and entry log: a header of 15 to 54 bytes, then the payload.
 //!
 //! ```text
-//!  0 u32 payload length          16 u64 ledger
-//!  4 u32 CRC-32C of the other    24 i64 entry
-//!        44 bytes of the header  32 i64 last add confirmed
-//!  8 u8  kind, 9..12 zero        40 u64 length so far (entry) or creator token (the others)
-//! 12 u32 digest of the entry
+//! u32     CRC-32C of the rest of the header
+//! u8      kind
+//! varint  payload length, at most 5 bytes
+//! varint  ledger
+//!         an entry:                                  the other kinds:
+//! varint  entry                                      u64 creator token
+//! varint  entry less last add confirmed, zigzag
+//! varint  length so far
+//! u32     digest of the entry
 //! ```
-//! All numbers little-endian. The header has a checksum of its own, so a damaged payload can be stepped
-//! over; the payload is covered by the entry's digest, which is never computed a second time.
+//! Fixed numbers little-endian; a varint has seven bits a byte, low ones first, the high bit saying that more
+//! follow, and only its shortest form is a header. An entry of 1 KiB has a header of about 22 bytes: what is
+//! stored twice for each entry, in journal and entry log, is worth packing. The header has a checksum of its
+//! own, so a damaged payload can be stepped over; the payload is covered by the entry's digest, which is never
+//! computed a second time.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
 
 use crate::domain::{CreatorToken, Entry, EntryId, LedgerId};
 
-/// Bytes of a record's header.
-pub(super) const RECORD_HEADER_BYTES: usize = 48;
+/// The longest header: what to read where one may begin.
+pub(super) const RECORD_HEADER_BYTES_MAX: usize = CHECKSUM_BYTES + 1 + 5 + 4 * 10 + 4;
+const CHECKSUM_BYTES: usize = 4;
 
 /// What a record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,44 +106,78 @@ impl RecordHeader {
         }
     }
 
-    /// Appends the header.
-    pub fn encode(&self, out: &mut BytesMut) -> [u8; RECORD_HEADER_BYTES] {
-        let mut header = [0_u8; RECORD_HEADER_BYTES];
-        header[0..4].copy_from_slice(&self.payload_length.to_le_bytes());
-        header[8] = self.kind.code();
-        header[12..16].copy_from_slice(&self.digest.to_le_bytes());
-        header[16..24].copy_from_slice(&self.ledger.0.to_le_bytes());
-        header[24..32].copy_from_slice(&self.entry.0.to_le_bytes());
-        header[32..40].copy_from_slice(&self.last_add_confirmed.0.to_le_bytes());
-        header[40..48].copy_from_slice(&self.number.to_le_bytes());
-        let checksum = checksum(&header);
-        header[4..8].copy_from_slice(&checksum.to_le_bytes());
-        out.put_slice(&header);
-        header
+    /// Appends the header and returns its length in bytes.
+    pub fn encode(&self, out: &mut BytesMut) -> usize {
+        let begin = out.len();
+        out.put_u32_le(0);
+        out.put_u8(self.kind.code());
+        encode_varint(u64::from(self.payload_length), out);
+        encode_varint(self.ledger.0, out);
+        if self.kind == RecordKind::Entry {
+            encode_varint(self.entry.0 as u64, out);
+            encode_varint(self.zigzag_lag(), out);
+            encode_varint(self.number, out);
+            out.put_u32_le(self.digest);
+        } else {
+            out.put_u64_le(self.number);
+        }
+        let checksum = crc32c::crc32c(&out[begin + CHECKSUM_BYTES..]);
+        out[begin..begin + CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
+        out.len() - begin
     }
 
-    /// Reads a header; `None` if these bytes are not one.
+    /// Reads the header these bytes begin with; `None` if they do not begin with one.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let header: &[u8; RECORD_HEADER_BYTES] =
-            bytes.get(..RECORD_HEADER_BYTES)?.try_into().ok()?;
-        let kind = RecordKind::of(header[8])?;
-        if u32_at(header, 4) != checksum(header) {
-            return None;
+        let header = Self::parse(bytes)?;
+        let rest = bytes.get(CHECKSUM_BYTES..header.length())?;
+        (u32_at(bytes, 0) == crc32c::crc32c(rest)).then_some(header)
+    }
+
+    /// The numbers, whatever the checksum says.
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes.get(CHECKSUM_BYTES..)?;
+        let kind = RecordKind::of(rest.try_get_u8().ok()?)?;
+        let payload_length = u32::try_from(decode_varint(&mut rest).ok()?).ok()?;
+        let ledger = LedgerId(decode_varint(&mut rest).ok()?);
+        let mut header = Self { payload_length, ..Self::of_ledger(kind, ledger, CreatorToken(0)) };
+        if kind == RecordKind::Entry {
+            header.entry = EntryId(decode_varint(&mut rest).ok()? as i64);
+            let lag = decode_varint(&mut rest).ok()?;
+            let lag = (lag >> 1) as i64 ^ -((lag & 1) as i64);
+            header.last_add_confirmed = EntryId(header.entry.0.wrapping_sub(lag));
+            header.number = decode_varint(&mut rest).ok()?;
+            header.digest = rest.try_get_u32_le().ok()?;
+        } else {
+            header.number = rest.try_get_u64_le().ok()?;
         }
-        Some(Self {
-            payload_length: u32_at(header, 0),
-            kind,
-            digest: u32_at(header, 12),
-            ledger: LedgerId(u64_at(header, 16)),
-            entry: EntryId(u64_at(header, 24) as i64),
-            last_add_confirmed: EntryId(u64_at(header, 32) as i64),
-            number: u64_at(header, 40),
-        })
+        (bytes.len() - rest.len() == header.length()).then_some(header)
+    }
+
+    /// How far the last add confirmed is behind the entry, small numbers of either sign first.
+    const fn zigzag_lag(&self) -> u64 {
+        let lag = self.entry.0.wrapping_sub(self.last_add_confirmed.0);
+        ((lag << 1) ^ (lag >> 63)) as u64
+    }
+
+    /// Bytes of the header.
+    pub fn length(&self) -> usize {
+        let common = CHECKSUM_BYTES
+            + 1
+            + encoded_len_varint(u64::from(self.payload_length))
+            + encoded_len_varint(self.ledger.0);
+        if self.kind != RecordKind::Entry {
+            return common + 8;
+        }
+        common
+            + encoded_len_varint(self.entry.0 as u64)
+            + encoded_len_varint(self.zigzag_lag())
+            + encoded_len_varint(self.number)
+            + 4
     }
 
     /// Bytes of header and payload together.
-    pub const fn total_length(&self) -> usize {
-        RECORD_HEADER_BYTES + self.payload_length as usize
+    pub fn total_length(&self) -> usize {
+        self.length() + self.payload_length as usize
     }
 
     /// The entry of this header with its payload; its digest is not checked here.
@@ -157,11 +200,7 @@ pub(super) fn split_record(bytes: &Bytes, at: usize) -> Option<(RecordHeader, By
     if end > bytes.len() {
         return None;
     }
-    Some((header, bytes.slice(at + RECORD_HEADER_BYTES..end)))
-}
-
-fn checksum(header: &[u8; RECORD_HEADER_BYTES]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&header[0..4]), &header[8..])
+    Some((header, bytes.slice(at + header.length()..end)))
 }
 
 /// A little-endian number; 0 past the end.
@@ -178,22 +217,60 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
+    fn entry(ledger: u64, entry: i64, confirmed: i64, length: u64) -> Entry {
+        let payload = Bytes::from_static(b"abc");
+        Entry::seal(LedgerId(ledger), EntryId(entry), EntryId(confirmed), length, payload)
+    }
+
     #[test]
-    fn a_record_survives_and_every_flipped_byte_of_its_header_is_found() {
-        let entry =
-            Entry::seal(LedgerId(7), EntryId(3), EntryId(2), 30, Bytes::from_static(b"abc"));
-        let mut out = BytesMut::new();
-        RecordHeader::of_entry(&entry).encode(&mut out);
-        out.put_slice(&entry.payload);
-        let bytes = out.freeze();
-        let (header, payload) = split_record(&bytes, 0).unwrap();
-        assert_eq!(header.into_entry(payload), entry);
-        for at in 0..RECORD_HEADER_BYTES {
-            let mut damaged = bytes.to_vec();
-            damaged[at] ^= 0x10;
-            let decoded = RecordHeader::decode(&damaged);
-            // Bytes 9..12 are zero and checksummed too.
-            assert_eq!(decoded, None, "byte {at}");
+    fn a_record_survives_and_every_flipped_bit_of_its_header_is_found() {
+        for entry in [
+            entry(7, 3, 2, 30),
+            entry(0, 0, -1, 0),
+            entry(1 << 40, 1 << 33, (1 << 33) + 5, 1 << 50),
+            entry(u64::MAX, i64::MAX, i64::MIN, u64::MAX),
+        ] {
+            let header = RecordHeader::of_entry(&entry);
+            let mut out = BytesMut::new();
+            let length = header.encode(&mut out);
+            assert_eq!((length, header.length()), (out.len(), out.len()));
+            assert!(length <= RECORD_HEADER_BYTES_MAX);
+            out.put_slice(&entry.payload);
+            let bytes = out.freeze();
+            let (header, payload) = split_record(&bytes, 0).unwrap();
+            assert_eq!(header.into_entry(payload), entry);
+            for bit in 0..length * 8 {
+                let mut damaged = bytes.to_vec();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(RecordHeader::decode(&damaged), None, "bit {bit}");
+            }
+            for cut in 0..length {
+                assert_eq!(RecordHeader::decode(&bytes[..cut]), None, "cut at {cut}");
+            }
         }
+    }
+
+    #[test]
+    fn records_about_ledgers_survive_and_zeros_are_none() {
+        for kind in [RecordKind::Bind, RecordKind::Fence, RecordKind::Tombstone] {
+            let header = RecordHeader::of_ledger(kind, LedgerId(300), CreatorToken(u64::MAX));
+            let mut out = BytesMut::new();
+            assert_eq!(header.encode(&mut out), header.length());
+            assert_eq!(RecordHeader::decode(&out), Some(header));
+        }
+        assert_eq!(RecordHeader::decode(&[0; RECORD_HEADER_BYTES_MAX]), None);
+    }
+
+    #[test]
+    fn a_number_written_longer_than_needed_is_not_a_header() {
+        let header = RecordHeader::of_ledger(RecordKind::Bind, LedgerId(5), CreatorToken(1));
+        let mut out = BytesMut::new();
+        header.encode(&mut out);
+        // Payload length 0 as two bytes, with a checksum that fits.
+        let mut longer = out.to_vec();
+        longer.splice(5..6, [0x80, 0x00]);
+        let checksum = crc32c::crc32c(&longer[4..]);
+        longer[..4].copy_from_slice(&checksum.to_le_bytes());
+        assert_eq!(RecordHeader::decode(&longer), None);
     }
 }

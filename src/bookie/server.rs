@@ -2,6 +2,7 @@
 //! request is meant for this bookie and that its entries arrived undamaged.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
@@ -192,9 +193,15 @@ impl bookie_server::Bookie for BookieService {
         let result = match self.check_meant(request.bookie) {
             Ok(()) => {
                 let creator = CreatorToken(request.creator);
-                self.bookie
-                    .last_add_confirmed(LedgerId(request.ledger), creator, request.fence)
-                    .await
+                let ledger = LedgerId(request.ledger);
+                match request.wait.filter(|_| !request.fence) {
+                    Some(wait) => {
+                        let patience = Duration::from_millis(wait.patience_ms);
+                        let beyond = EntryId(wait.beyond);
+                        self.bookie.wait_last_add_confirmed(ledger, creator, beyond, patience).await
+                    }
+                    None => self.bookie.last_add_confirmed(ledger, creator, request.fence).await,
+                }
             }
             Err(error) => Err(error),
         };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -9,7 +10,7 @@ use tokio::sync::oneshot;
 use super::BookieConfig;
 use super::journal::JournalItem;
 use super::keeper::KeeperCommand;
-use super::ledger_state::FenceState;
+use super::ledger_state::{FenceState, LedgerState};
 use super::shared::{Shared, Space};
 use crate::domain::{
     AddBatch, AddSink, BookieId, CreatorToken, Entry, EntryId, LastAddConfirmed, LedgerId,
@@ -162,26 +163,22 @@ impl Bookie {
         fence: bool,
     ) -> Result<LastAddConfirmed, ReadError> {
         let known = super::fence::find_ledger(&self.shared, ledger, creator, fence)?;
-        let Some(state) = known else {
-            return Ok(LastAddConfirmed {
-                last_add_confirmed: EntryId::NONE,
-                last_entry: EntryId::NONE,
-                fenced: false,
-            });
-        };
-        if fence {
-            super::fence::fence(&self.shared, &state).await?;
+        if let (true, Some(state)) = (fence, &known) {
+            super::fence::fence(&self.shared, state).await?;
         }
-        let facts = *state.facts();
-        if facts.limbo {
-            let detail = "entries may have been lost to damage".to_owned();
-            return Err(ReadError::Unknown(detail));
-        }
-        Ok(LastAddConfirmed {
-            last_add_confirmed: facts.last_add_confirmed,
-            last_entry: facts.last_entry,
-            fenced: facts.fence == FenceState::Durable,
-        })
+        end_of(known.as_deref())
+    }
+
+    /// The same without fencing, once last add confirmed is beyond `beyond`, the ledger is fenced, or
+    /// `patience` (at most 30 s) is over. With too many callers waiting it answers at once.
+    pub async fn wait_last_add_confirmed(
+        &self,
+        ledger: LedgerId,
+        creator: CreatorToken,
+        beyond: EntryId,
+        patience: Duration,
+    ) -> Result<LastAddConfirmed, ReadError> {
+        super::wait::wait_last_add_confirmed(&self.shared, ledger, creator, beyond, patience).await
     }
 
     /// Takes a hint about last add confirmed. Kept in memory until the next checkpoint; a hint for a ledger
@@ -272,4 +269,25 @@ impl Bookie {
         }
         self.shared.release_locks();
     }
+}
+
+/// What is known of a ledger's end; of a ledger never seen, nothing.
+pub(super) fn end_of(ledger: Option<&LedgerState>) -> Result<LastAddConfirmed, ReadError> {
+    let Some(state) = ledger else {
+        return Ok(LastAddConfirmed {
+            last_add_confirmed: EntryId::NONE,
+            last_entry: EntryId::NONE,
+            fenced: false,
+        });
+    };
+    let facts = *state.facts();
+    if facts.limbo {
+        let detail = "entries may have been lost to damage".to_owned();
+        return Err(ReadError::Unknown(detail));
+    }
+    Ok(LastAddConfirmed {
+        last_add_confirmed: facts.last_add_confirmed,
+        last_entry: facts.last_entry,
+        fenced: facts.fence == FenceState::Durable,
+    })
 }

@@ -130,6 +130,8 @@ pub(super) struct Shared {
     pub stopped: AtomicBool,
     /// Held until the stop, so that no second process uses the folders.
     pub locks: Mutex<Vec<Box<dyn DiskLock>>>,
+    /// Callers waiting for a last add confirmed to move.
+    pub waiting_readers: AtomicUsize,
     queued_bytes: AtomicUsize,
     space: AtomicU8,
 }
@@ -172,6 +174,7 @@ impl Shared {
             limbo_told: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             locks: Mutex::new(parts.locks),
+            waiting_readers: AtomicUsize::new(0),
             queued_bytes: AtomicUsize::new(0),
             space: AtomicU8::new(0),
         }

@@ -224,7 +224,7 @@ fn list(options: &InspectOptions, files: &[DataFile]) -> u8 {
 
 fn journal_line(record: &JournalRecord) -> String {
     match record {
-        JournalRecord::Group { offset, sequence, length, records } => {
+        JournalRecord::Group { offset, sequence, length, records, .. } => {
             format!("group {sequence} at {offset}, {length} bytes, {records} records")
         }
         JournalRecord::DamagedGroup { offset, sequence, damage } => {

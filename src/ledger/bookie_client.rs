@@ -2,6 +2,7 @@
 //! the protocol above cannot tell them apart.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -26,6 +27,18 @@ pub trait BookieClient: Send + Sync {
         creator: CreatorToken,
         fence: bool,
     ) -> Result<LastAddConfirmed, ReadError>;
+    /// The same without a fence, once last add confirmed is beyond `beyond`, the ledger is fenced there, or the
+    /// bookie's `patience` is over (long poll). One that cannot wait, or has too many callers waiting, answers
+    /// at once.
+    async fn wait_last_add_confirmed(
+        &self,
+        ledger: LedgerId,
+        creator: CreatorToken,
+        _beyond: EntryId,
+        _patience: Duration,
+    ) -> Result<LastAddConfirmed, ReadError> {
+        self.last_add_confirmed(ledger, creator, false).await
+    }
     /// Tells the bookie a last add confirmed outside any entry. A hint: may be lost.
     async fn tell_last_add_confirmed(
         &self,

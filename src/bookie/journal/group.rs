@@ -1,7 +1,7 @@
 //! A group of records: what one journal write and one sync make durable.
 //!
 //! ```text
-//!  0 u32 "SWJ1"              32 u32 body length
+//!  0 u32 "SWJ2"              32 u32 body length
 //!  4 u32 zero                36 u32 number of records
 //!  8 u64 file id             40 u32 CRC-32C of all record headers, one after the other
 //! 16 u64 offset in the file  44..60 zero
@@ -14,16 +14,14 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use crate::bookie::record::{
-    RECORD_HEADER_BYTES, RecordHeader, RecordKind, split_record, u32_at, u64_at,
-};
+use crate::bookie::record::{RecordHeader, RecordKind, split_record, u32_at, u64_at};
 use crate::domain::Entry;
 
 /// Groups begin at multiples of this: a page is never written again once acknowledged.
 pub(in crate::bookie) const GROUP_ALIGNMENT: usize = 4096;
 /// Bytes of a group's header.
 pub(in crate::bookie) const GROUP_HEADER_BYTES: usize = 64;
-const MAGIC: u32 = u32::from_le_bytes(*b"SWJ1");
+const MAGIC: u32 = u32::from_le_bytes(*b"SWJ2");
 
 /// Builds groups, one at a time, in one reused buffer.
 pub(super) struct GroupBuilder {
@@ -57,8 +55,9 @@ impl GroupBuilder {
     }
 
     pub(super) fn push(&mut self, record: RecordHeader) {
-        let header = record.encode(&mut self.buffer);
-        self.checksum = crc32c::crc32c_append(self.checksum, &header);
+        let length = record.encode(&mut self.buffer);
+        let header = &self.buffer[self.buffer.len() - length..];
+        self.checksum = crc32c::crc32c_append(self.checksum, header);
         self.records += 1;
     }
 
@@ -176,7 +175,7 @@ pub(in crate::bookie) fn parse_group(
         let Some((record, payload)) = split_record(&body, at) else {
             return Err(GroupDamage::Body(format!("record {number} is damaged")));
         };
-        checksum = crc32c::crc32c_append(checksum, &body[at..at + RECORD_HEADER_BYTES]);
+        checksum = crc32c::crc32c_append(checksum, &body[at..at + record.length()]);
         if record.kind == RecordKind::Entry {
             let entry = record.into_entry(payload.clone());
             entry.verify_digest().map_err(|damage| GroupDamage::Body(damage.to_string()))?;

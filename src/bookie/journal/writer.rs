@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::group::GroupBuilder;
 use super::{GROUP_ALIGNMENT, GROUP_HEADER_BYTES, JournalFiles, JournalPosition};
 use crate::bookie::ledger_state::{FenceState, LedgerState};
-use crate::bookie::record::{RECORD_HEADER_BYTES, RecordHeader, RecordKind};
+use crate::bookie::record::{RECORD_HEADER_BYTES_MAX, RecordHeader, RecordKind};
 use crate::bookie::shared::Shared;
 use crate::domain::{AddAnswer, AddBatch, AddError, AddSink, BookieId, EntryId};
 use crate::runtime::{DiskError, DiskErrorKind, DiskResult, File, Mailbox};
@@ -352,8 +352,8 @@ impl JournalWriter {
     }
 }
 
-/// Bytes a batch takes in a group, near enough for bounds.
+/// Bytes a batch takes in a group, at most; for bounds.
 pub(in crate::bookie) fn batch_bytes(batch: &AddBatch) -> usize {
     let payloads: usize = batch.entries.iter().map(|entry| entry.payload.len()).sum();
-    payloads + batch.entries.len() * RECORD_HEADER_BYTES + GROUP_HEADER_BYTES
+    payloads + batch.entries.len() * RECORD_HEADER_BYTES_MAX + GROUP_HEADER_BYTES
 }

@@ -1,6 +1,6 @@
 //! Entry logs: large files shared by ledgers, each stretch of one flush sorted by (ledger, entry).
 //!
-//! A 64-byte header (`SWE1`, zero, u64 id, zeros, CRC-32C of the 60 bytes before), then records. A log is only
+//! A 64-byte header (`SWE2`, zero, u64 id, zeros, CRC-32C of the 60 bytes before), then records. A log is only
 //! appended to in the life of the bookie that began it; ids are never used twice. How much of a log counts is
 //! written in the checkpoint file; what is after it is cut off at start.
 
@@ -20,7 +20,7 @@ use crate::runtime::{CreateMode, Disk, DiskResult, File, OpenMode};
 
 /// Bytes of a log's header.
 pub(in crate::bookie) const LOG_HEADER_BYTES: usize = 64;
-const MAGIC: u32 = u32::from_le_bytes(*b"SWE1");
+const MAGIC: u32 = u32::from_le_bytes(*b"SWE2");
 /// One write; large enough for the disk, small enough to leave the journal room between two.
 const WRITE_BYTES: usize = 1024 * 1024;
 /// Room for the last record of a write.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{EntryLogs, LOG_HEADER_BYTES, LocationIndex, RunBuilder, log_header_is_good};
 use crate::bookie::journal::Window;
-use crate::bookie::record::{RECORD_HEADER_BYTES, RecordHeader, RecordKind};
+use crate::bookie::record::{RECORD_HEADER_BYTES_MAX, RecordHeader, RecordKind};
 use crate::domain::LedgerId;
 use crate::reached;
 use crate::runtime::{DiskError, IndexError};
@@ -46,7 +46,7 @@ where
         }
         let mut in_damage = false;
         while at < *extent {
-            let bytes = window.bytes(at, RECORD_HEADER_BYTES).await?;
+            let bytes = window.bytes(at, RECORD_HEADER_BYTES_MAX).await?;
             let whole = RecordHeader::decode(&bytes)
                 .filter(|header| at + header.total_length() as u64 <= *extent);
             let Some(header) = whole else {

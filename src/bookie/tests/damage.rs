@@ -1,6 +1,7 @@
 //! Torn ends are forgiven, corruption is not, and neither is ever called absent.
 
 use super::*;
+use crate::bookie::inspect;
 use crate::bookie::journal::{GROUP_HEADER_BYTES, GroupHeader};
 use crate::runtime::real::runtime;
 
@@ -100,14 +101,19 @@ async fn rot_in_an_entry_log_is_corrupt_and_never_absent() {
     add(&bookie, batch(1, 0..20, 100)).await.unwrap();
     bookie.checkpoint().await.unwrap();
     let (path, _) = folder.files("ledgers", ".entries").await.pop().unwrap();
-    // Entry 5's payload.
-    flip(&folder.runtime, &path, 64 + 5 * 148 + 60).await;
+    let logs = folder.path.join("ledgers");
+    let disk = &folder.runtime.disk;
+    let id = inspect::entry_logs(disk, &logs).await.unwrap().pop().unwrap().id;
+    let listing = inspect::entry_log_entries(disk, &logs, id).await.unwrap();
+    let (fifth, sixth) = (&listing.entries[5], &listing.entries[6]);
+    // Entry 5's last byte.
+    flip(&folder.runtime, &path, sixth.offset - 1).await;
     assert_eq!(read_ids(&bookie, 1, 0).await.unwrap(), vec![0, 1, 2, 3, 4]);
     assert!(matches!(read_ids(&bookie, 1, 5).await, Err(ReadError::Corrupt(_))));
     assert_eq!(read_ids(&bookie, 1, 6).await.unwrap().len(), 14);
     assert!(bookie.stats().corrupt_found > 0);
     // Its header: without the index, the entry's place cannot be told any more.
-    flip(&folder.runtime, &path, 64 + 5 * 148 + 20).await;
+    flip(&folder.runtime, &path, fifth.offset + 6).await;
     let copy = folder.crash_copy(false).await;
     let other = copy.start().await.unwrap();
     assert!(matches!(read_ids(&other, 1, 5).await, Err(ReadError::Unknown(_))));

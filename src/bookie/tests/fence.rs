@@ -4,7 +4,7 @@
 use super::*;
 use crate::runtime::sim::{SimNode, World, WorldSettings};
 
-async fn start(node: &SimNode) -> Bookie {
+pub(super) async fn start(node: &SimNode) -> Bookie {
     let config = BookieConfig {
         checkpoint_interval: Duration::from_secs(1000),
         garbage_interval: Duration::from_secs(1000),

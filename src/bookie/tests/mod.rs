@@ -9,6 +9,7 @@ mod garbage;
 mod promises;
 mod throughput;
 mod unsynced;
+mod wait;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

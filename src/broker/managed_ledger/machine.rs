@@ -68,7 +68,7 @@ pub enum Effect {
 const SHARED_BYTES: usize = 64 * 1024;
 
 fn stored_bytes(entry: &NewEntry) -> usize {
-    EntryHeader::LENGTH + entry.client_bytes.len()
+    EntryHeader::LENGTH_MAX + entry.client_bytes.len()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

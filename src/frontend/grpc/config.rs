@@ -32,8 +32,11 @@ pub struct GrpcConfig {
     /// Bytes of one answer of a read (at least one entry): what the node holds for a reader that does not
     /// take it.
     pub read_bytes: usize,
-    /// How often a ledger that somebody else writes is looked at for a reader that follows it.
-    pub poll_interval: Duration,
+    /// A reader that follows a ledger waits this long at its bookies for more (long poll) before the ledger's
+    /// record is looked at for a close or other bookies.
+    pub follow_patience: Duration,
+    /// The same where there is nothing to wait at: no bookie answers, or the ledger is being recovered.
+    pub follow_pause: Duration,
     /// A call that is answered once ends after this; what it asked for may still happen.
     pub call_limit: Duration,
     /// A connection that has made no call by then is closed.
@@ -53,7 +56,8 @@ impl GrpcConfig {
             pending_entries_max: 1_000,
             pending_bytes_max: 8 * 1024 * 1024,
             read_bytes: 256 * 1024,
-            poll_interval: Duration::from_millis(200),
+            follow_patience: Duration::from_secs(1),
+            follow_pause: Duration::from_millis(200),
             call_limit: Duration::from_secs(60),
             first_call_limit: Duration::from_secs(10),
         }

@@ -1,8 +1,9 @@
 //! What the broker holds of a ledger it reads.
 
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
-use super::end::ask_last_add_confirmed;
+use super::end::{News, ask_last_add_confirmed, wait_for_news};
 use super::replicas::{Asker, Replica};
 use crate::domain::{Entry, EntryId, LedgerId, ReadError, ReadRequest};
 use crate::ledger::ensemble::Striping;
@@ -78,6 +79,27 @@ impl LedgerReader {
             known.confirmed = known.confirmed.max(confirmed);
         }
         Ok(self.lock().last(EntryId::NONE))
+    }
+
+    /// Waits until there may be more to read than up to `known`: until a bookie of an open ledger knows a
+    /// later last add confirmed, or `patience` is over. Where there is nothing to wait for (closed, being
+    /// recovered, no bookie answers) it takes `pause`, so that a caller asking again and again does no harm.
+    pub async fn wait_beyond(&self, known: EntryId, patience: Duration, pause: Duration) {
+        let rest = self.clock.sleep(pause);
+        let record = Arc::clone(&self.lock().record);
+        if !is_closed(&record) {
+            let news = wait_for_news(&self.clock, &self.bookies, &record, known, patience).await;
+            match news {
+                News::Moved(confirmed) => {
+                    let mut known = self.lock();
+                    known.confirmed = known.confirmed.max(confirmed);
+                    return;
+                }
+                News::Fenced => reached!("ledger reader: a fence ended its wait"),
+                News::Nothing => {}
+            }
+        }
+        rest.await;
     }
 
     /// Reads a contiguous run beginning with `first`: at least one entry, at most `entries_max`, stopping

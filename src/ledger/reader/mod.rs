@@ -1,5 +1,5 @@
 //! Reading a ledger: `verify` admits only the entries asked for, `replicas` asks bookies until one gives a
-//! good copy, `end` learns how far may be read, `handle` is what the broker holds.
+//! good copy, `end` learns, or waits to learn, how far may be read, `handle` is what the broker holds.
 
 mod end;
 mod handle;

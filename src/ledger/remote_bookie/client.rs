@@ -167,10 +167,35 @@ impl BookieClient for RemoteBookie {
             ledger: ledger.0,
             creator: creator.0,
             fence,
+            wait: None,
         };
         let mut client = self.client();
         let answer = self.call(client.last_add_confirmed(request)).await?.into_inner();
         last_add_confirmed_from_wire(answer)
+    }
+
+    async fn wait_last_add_confirmed(
+        &self,
+        ledger: LedgerId,
+        creator: CreatorToken,
+        beyond: EntryId,
+        patience: Duration,
+    ) -> Result<LastAddConfirmed, ReadError> {
+        let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        let request = wire::LastAddConfirmedRequest {
+            bookie: self.id.0,
+            ledger: ledger.0,
+            creator: creator.0,
+            fence: false,
+            wait: Some(wire::Wait { beyond: beyond.0, patience_ms }),
+        };
+        let mut client = self.client();
+        let answer = self
+            .channel
+            .bounded(patience + self.config.call_timeout, client.last_add_confirmed(request))
+            .await
+            .map_err(|status| ReadError::Unreachable(status.to_string()))?;
+        last_add_confirmed_from_wire(answer.into_inner())
     }
 
     async fn tell_last_add_confirmed(

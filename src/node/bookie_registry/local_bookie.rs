@@ -1,6 +1,7 @@
 //! The bookie of this process behind the same port as remote ones.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -50,6 +51,16 @@ impl BookieClient for LocalBookie {
         fence: bool,
     ) -> Result<LastAddConfirmed, ReadError> {
         self.0.last_add_confirmed(ledger, creator, fence).await
+    }
+
+    async fn wait_last_add_confirmed(
+        &self,
+        ledger: LedgerId,
+        creator: CreatorToken,
+        beyond: EntryId,
+        patience: Duration,
+    ) -> Result<LastAddConfirmed, ReadError> {
+        self.0.wait_last_add_confirmed(ledger, creator, beyond, patience).await
     }
 
     async fn tell_last_add_confirmed(

@@ -116,14 +116,8 @@ impl ledgers_server::Ledgers for LedgersService {
         let request = request.into_inner();
         let record = self.record(request.ledger).await?;
         let reader = self.ledgers.open(record.ledger).await.map_err(Refusal::from)?;
-        let session = read::ReadSession::new(
-            self.runtime.clock.clone(),
-            self.ledgers.clone(),
-            reader,
-            &request,
-            &self.config,
-            permit,
-        )?;
+        let session =
+            read::ReadSession::new(self.ledgers.clone(), reader, &request, &self.config, permit)?;
         Ok(Response::new(session.answers()))
     }
 

@@ -10,13 +10,11 @@ use crate::frontend::grpc::GrpcConfig;
 use crate::frontend::grpc::refusal::Refusal;
 use crate::ledger::{LedgerClient, LedgerReadError, LedgerReader, LedgerState};
 use crate::rpc::generated::public as wire;
-use crate::runtime::Clock;
 
 /// Entries of one answer.
 const ENTRIES_MAX: u32 = 1024;
 
 pub(super) struct ReadSession {
-    clock: Clock,
     ledgers: LedgerClient,
     reader: LedgerReader,
     next: EntryId,
@@ -28,7 +26,6 @@ pub(super) struct ReadSession {
 
 impl ReadSession {
     pub(super) fn new(
-        clock: Clock,
         ledgers: LedgerClient,
         reader: LedgerReader,
         request: &wire::ReadLedgerRequest,
@@ -39,7 +36,6 @@ impl ReadSession {
             return Err(Refusal::invalid("the first entry is 0 or more"));
         }
         Ok(Self {
-            clock,
             ledgers,
             reader,
             next: EntryId(request.first_entry),
@@ -88,7 +84,8 @@ impl ReadSession {
                     if self.has_ended().await? || !self.follow {
                         return Ok(None);
                     }
-                    self.clock.sleep(self.config.poll_interval).await;
+                    let (patience, pause) = (self.config.follow_patience, self.config.follow_pause);
+                    self.reader.wait_beyond(self.next.previous(), patience, pause).await;
                 }
                 Err(error) => return Err(error.into()),
             }
