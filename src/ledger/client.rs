@@ -69,7 +69,10 @@ impl LedgerClient {
     ) -> Result<LedgerWriter, CreateError> {
         let Inner { runtime, records, bookies, config, random } = &*self.inner;
         let spread = Spread { quorum, racks_min: config.racks_min };
-        let record = create_record(records, bookies.as_ref(), random, spread, purpose).await?;
+        let opportunistic = config.opportunistic_striping;
+        let bookie_pool = bookies.as_ref();
+        let record =
+            create_record(records, bookie_pool, random, spread, opportunistic, purpose).await?;
         Ok(writer::start(runtime, records, bookies, config, &record, events))
     }
 

@@ -22,6 +22,9 @@ pub struct LedgerConfig {
     /// Distinct racks every write set must touch, at most the write quorum. With 1 ledgers are spread over
     /// racks as far as it goes; with more none is created, and no bookie replaced, where it does not.
     pub racks_min: u32,
+    /// With fewer bookies than a ledger's ensemble, but at least its write quorum, it is spread over those there
+    /// are. Without, it is not created.
+    pub opportunistic_striping: bool,
 }
 
 impl Default for LedgerConfig {
@@ -35,6 +38,7 @@ impl Default for LedgerConfig {
             explicit_last_add_confirmed_interval: Duration::from_millis(500),
             recovery_read_batch: 64,
             racks_min: 1,
+            opportunistic_striping: true,
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Creating a ledger: an id nobody had, bookies that take writes, one put that must find nothing there.
+//!
+//! With fewer bookies than the ensemble asked for, but enough for a write quorum, the ledger is spread over those there
+//! are (opportunistic striping): each entry has all its copies, only fewer bookies share the load.
 
 use super::ensemble::{ENSEMBLE_MAX, Spread, choose_ensemble};
 use super::records::Records;
-use super::{BookiePool, CreateError, Fragment, LedgerRecord, LedgerState};
+use super::{BookiePool, CreateError, Fragment, LedgerRecord, LedgerState, Quorum};
 use crate::domain::{CreatorToken, EntryId};
 use crate::metadata::MetadataError;
-use crate::reached;
 use crate::runtime::Random;
+use crate::{mutant, reached};
 
 /// Attempts to put one record whose outcome stays unknown.
 const ATTEMPTS_MAX: u32 = 5;
@@ -16,16 +19,18 @@ pub(super) async fn create_record(
     records: &Records,
     bookies: &dyn BookiePool,
     random: &Random,
-    spread: Spread,
+    wished: Spread,
+    opportunistic: bool,
     purpose: &str,
 ) -> Result<LedgerRecord, CreateError> {
-    let Spread { quorum, racks_min } = spread;
+    let Spread { quorum, racks_min } = wished;
     if quorum.ensemble > ENSEMBLE_MAX {
         let reason = format!("ensemble of {} is over {ENSEMBLE_MAX}", quorum.ensemble);
         return Err(MetadataError::Refused(reason).into());
     }
-    let Some(ensemble) = choose_ensemble(bookies, spread, random) else {
-        let available = u32::try_from(bookies.writable().len()).unwrap_or(u32::MAX);
+    let available = u32::try_from(bookies.writable().len()).unwrap_or(u32::MAX);
+    let quorum = if opportunistic { quorum_within(quorum, available) } else { quorum };
+    let Some(ensemble) = choose_ensemble(bookies, Spread { quorum, racks_min }, random) else {
         return Err(match available >= quorum.ensemble {
             true => CreateError::NotEnoughRacks { needed: racks_min },
             false => CreateError::NotEnoughBookies { needed: quorum.ensemble, available },
@@ -58,4 +63,14 @@ pub(super) async fn create_record(
         }
     }
     Err(MetadataError::OutcomeUnknown("the record's put got no answer".to_owned()).into())
+}
+
+/// The quorum over no more bookies than there are, as long as they are enough for every copy of an entry.
+fn quorum_within(quorum: Quorum, available: u32) -> Quorum {
+    let copies_min = if mutant!("L-thin") { quorum.ack } else { quorum.write };
+    if available >= quorum.ensemble || available < copies_min {
+        return quorum;
+    }
+    reached!("ledger: spread over fewer bookies than wished for");
+    Quorum { ensemble: available, write: quorum.write.min(available), ..quorum }
 }

@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::testing::{Cluster, Mode, Recorder, in_runtime};
 use super::{
-    AppendRefused, CloseError, LedgerReadError, LedgerRecord, LedgerState, LedgerWriter, Quorum,
-    RecoveryError, WriterEnd,
+    AppendRefused, CloseError, CreateError, LedgerReadError, LedgerRecord, LedgerState,
+    LedgerWriter, Quorum, RecoveryError, WriterEnd,
 };
 use crate::domain::{BookieId, EntryId, LedgerId, ReadError};
 use crate::runtime::real;
@@ -79,6 +79,25 @@ fn not_enough_bookies_is_said() {
         let cluster = Cluster::new(2);
         let created = cluster.client.create(quorum(3, 3, 2), "test", Recorder::new()).await;
         assert!(created.is_err());
+    });
+}
+
+#[test]
+fn a_ledger_is_spread_over_fewer_bookies_but_never_on_fewer_copies() {
+    in_runtime(|| async {
+        for (bookies, spread) in [(6, Some(5)), (5, Some(5)), (4, Some(4)), (3, Some(3)), (2, None)]
+        {
+            let cluster = Cluster::new(bookies);
+            let created = cluster.client.create(quorum(5, 3, 2), "test", Recorder::new()).await;
+            let Some(spread) = spread else {
+                assert!(matches!(created, Err(CreateError::NotEnoughBookies { needed: 5, .. })));
+                continue;
+            };
+            let ledger = created.unwrap().ledger();
+            let record = cluster.client.record(ledger).await.unwrap().unwrap();
+            assert_eq!(record.quorum, quorum(spread, 3, 2));
+            assert_eq!(record.fragments[0].ensemble.len(), spread as usize);
+        }
     });
 }
 

@@ -267,9 +267,13 @@ async fn start_broker(
     let LedgerPart { bookies, client: ledgers } = ledgers;
     // Before that no topic could be opened; clients would only be told to come back.
     let failing = node.failing();
-    let ensemble = config.broker.quorum.ensemble;
-    node.health.not_ready(&format!("waiting for {ensemble} bookies that take writes"));
-    failing.unless(bookies.wait_for_writable(ensemble as usize)).await?;
+    let quorum = config.broker.quorum;
+    let enough = match config.ledger.opportunistic_striping {
+        true => quorum.write,
+        false => quorum.ensemble,
+    };
+    node.health.not_ready(&format!("waiting for {enough} bookies that take writes"));
+    failing.unless(bookies.wait_for_writable(enough as usize)).await?;
     let broker =
         Broker::new(runtime.clone(), Arc::clone(metadata), ledgers.clone(), config.broker.clone());
     let pulsar_config = PulsarConfig {

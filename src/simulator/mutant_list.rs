@@ -142,6 +142,11 @@ pub const MUTANTS: &[Mutant] = &[
     by("streams_model", "G-token", "the fencing token is not in the record"),
     on(Cluster, "L-early", 114, "an entry is confirmed at one copy"),
     on(Cluster, "L-hole", 56, "entries are confirmed out of order"),
+    unit(
+        "ledger::tests::a_ledger_is_spread_over_fewer",
+        "L-thin",
+        "with too few bookies entries get fewer copies",
+    ),
     by("recovery_model", "L1", "recovery reads do not fence"),
     unit(
         "ledger::tests::an_ensemble_change_keeps",

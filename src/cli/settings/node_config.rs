@@ -127,6 +127,7 @@ impl LedgerSettings {
             pending_entries_max: self.pending_entries_max,
             pending_bytes_max: self.pending_bytes_max,
             racks_min: self.racks_min,
+            opportunistic_striping: self.opportunistic_striping,
             ..LedgerConfig::default()
         }
     }

@@ -164,6 +164,8 @@ pub(crate) struct LedgerSettings {
     pub(crate) pending_bytes_max: usize,
     /// Distinct racks that each entry's copies must be on.
     pub(crate) racks_min: u32,
+    /// With fewer bookies than the ensemble, but a write quorum, spread ledgers over those.
+    pub(crate) opportunistic_striping: bool,
 }
 
 /// Topics.
@@ -321,6 +323,7 @@ impl Default for LedgerSettings {
             pending_entries_max: config.pending_entries_max,
             pending_bytes_max: config.pending_bytes_max,
             racks_min: config.racks_min,
+            opportunistic_striping: config.opportunistic_striping,
         }
     }
 }
