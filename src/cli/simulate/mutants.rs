@@ -10,6 +10,7 @@ use super::campaign::jobs;
 use super::child::run_apart;
 use crate::simulator::mutant_list::{Hunt, MUTANTS, Mutant};
 use crate::simulator::plan::Topology;
+use crate::simulator::trial::Trial;
 
 #[derive(Debug, Args)]
 pub(super) struct MutantOptions {
@@ -95,7 +96,8 @@ fn hunt(quarry: Quarry, options: &MutantOptions) -> Outcome {
         seeds.end = seeds.end.min(seeds.start + 3 * caught_after + 10);
     }
     for seed in seeds {
-        let report = run_apart(seed, topology, Some(mutant.name));
+        let planted = Some(mutant.name.to_owned());
+        let report = run_apart(&Trial { mutant: planted, ..Trial::new(seed, topology) });
         if let Some(violation) = report.violations.first() {
             let how = format!("{} by {} (seed {seed})", violation.promise, violation.checker);
             return Outcome { mutant, caught: Some((seed - options.seeds.0.start + 1, how)) };
