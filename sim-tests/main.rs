@@ -9,6 +9,7 @@ mod failed_sync;
 mod fencing;
 mod index_rebuild;
 mod metadata_group;
+mod metadata_members;
 mod ownership;
 #[cfg(feature = "mutants")]
 mod planted_bugs;

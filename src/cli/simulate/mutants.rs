@@ -17,7 +17,7 @@ pub(super) struct MutantOptions {
     /// Seeds each planted bug must be caught within.
     #[arg(long, default_value = "0..300")]
     seeds: Seeds,
-    /// Only those that were caught when the table was made, each within a few seeds more than then.
+    /// Each only within a few seeds more than when the table was made.
     #[arg(long)]
     proven: bool,
     /// Only these.
@@ -51,7 +51,6 @@ pub(super) fn run(options: &MutantOptions) -> u8 {
         .filter(|quarry| {
             options.only.is_empty() || options.only.contains(&quarry.mutant.name.to_owned())
         })
-        .filter(|quarry| !options.proven || quarry.caught_after > 0)
         .collect();
     if chosen.is_empty() {
         let names: Vec<&str> = quarries().map(|quarry| quarry.mutant.name).collect();
