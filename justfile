@@ -30,10 +30,10 @@ storm TIME="10m" TOPOLOGY="swarm":
 replay SEED TOPOLOGY="cluster":
     cargo run --release -- sim replay {{SEED}} --topology {{TOPOLOGY}}
 
-# Plant each bug and see it caught.
-mutants:
+# Plant each bug and see it caught; `just mutants 5` hunts each five times and shows the median.
+mutants HUNTS="1":
     cargo build --release --features mutants
-    target/release/seawall sim mutants
+    target/release/seawall sim mutants --hunts {{HUNTS}}
 
 # Measure against the floor in the same run.
 bench:
