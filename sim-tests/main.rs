@@ -14,6 +14,8 @@ mod ownership;
 #[cfg(feature = "mutants")]
 mod planted_bugs;
 mod power_loss;
+#[cfg(feature = "mutants")]
+mod reached_marks;
 mod recovery;
 mod repair;
 mod streams;

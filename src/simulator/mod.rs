@@ -10,6 +10,11 @@ pub mod cluster;
 mod draw;
 /// What clients did and were told.
 pub mod history;
+/// Looking whether tests reach the marks they have to.
+#[cfg(feature = "mutants")]
+pub mod mark_hunt;
+/// Every mark, and what has to reach it.
+pub mod mark_list;
 /// What metadata's clients were told, and what its members did.
 pub mod metadata_history;
 /// Hunting planted bugs with tests.

@@ -17,6 +17,9 @@ use super::{Seeds, table};
 use crate::cli::output::{complain, progress, say, say_json};
 use crate::cli::{FAILED, GOOD, USAGE};
 use crate::simulator::checkers::Violation;
+use crate::simulator::mark_list::unreached;
+use crate::simulator::plan::Topology;
+use crate::simulator::profile::Profile;
 use crate::simulator::report::Report;
 
 #[derive(Debug, Args)]
@@ -108,7 +111,31 @@ impl Verdict<'_> {
     /// What is wrong with the campaign as a whole, whatever its runs say.
     pub(super) fn complaints(&self) -> Vec<String> {
         let idle = self.totals.idle_checkers().into_iter();
-        idle.map(|name| format!("checker {name} compared nothing in the whole campaign")).collect()
+        let idle =
+            idle.map(|name| format!("checker {name} compared nothing in the whole campaign"));
+        let seeds = self.seeds_that_count();
+        let missed = unreached(&self.totals.marks)
+            .filter_map(|mark| Some((mark.name, mark.reach.seeds()?)))
+            .filter(|(_, within)| *within <= seeds)
+            .map(|(name, within)| {
+                format!("mark {name:?} was not reached in {seeds} seeds, {within} must be enough")
+            });
+        idle.chain(missed).collect()
+    }
+
+    /// Seeds that count for the marks a campaign must reach: windows hold for runs as they are drawn, of any shape.
+    fn seeds_that_count(&self) -> u64 {
+        let TrialOptions { topology, profile, mutant } = self.options;
+        match (topology, profile, mutant) {
+            (Topology::Swarm, Profile::Swarm, None) => self.totals.lines.len() as u64,
+            _ => 0,
+        }
+    }
+
+    /// Marks that enough seeds must reach, and these did not.
+    pub(super) fn marks_not_reached(&self) -> Vec<&'static str> {
+        let by_seeds = unreached(&self.totals.marks).filter(|mark| mark.reach.seeds().is_some());
+        by_seeds.map(|mark| mark.name).collect()
     }
 
     pub(super) fn passed(&self) -> bool {
@@ -219,8 +246,8 @@ fn run_seed(seed: u64, options: &RunOptions) -> Report {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::simulator::plan::Topology;
-    use crate::simulator::profile::Profile;
+    use crate::simulator::mark_list::MARKS;
+    use crate::simulator::trial::Trial;
 
     /// What is written of a campaign on swarms with these sums.
     pub(in crate::cli::simulate) fn verdict_of(
@@ -231,6 +258,33 @@ pub(super) mod tests {
             TrialOptions { topology: Topology::Swarm, profile: Profile::Swarm, mutant: None };
         let real = Duration::from_secs(1);
         write(&Verdict { options: &options, twice: false, totals, real })
+    }
+
+    #[test]
+    fn a_long_campaign_must_reach_its_marks() {
+        let (mark, within) =
+            MARKS.iter().find_map(|mark| Some((mark.name, mark.reach.seeds()?))).unwrap();
+        let complaints = |seeds: u64, profile: Profile, reached: &[&str]| {
+            let mut totals = Totals::default();
+            totals.marks.extend(reached.iter().map(|name| ((*name).to_owned(), 1)));
+            for seed in 0..seeds {
+                let violation = Violation {
+                    promise: String::new(),
+                    checker: String::new(),
+                    detail: String::new(),
+                };
+                let trial = Trial::new(seed, Topology::Swarm);
+                totals.add(Report::of_failure(trial, violation), Duration::ZERO);
+            }
+            let options = TrialOptions { topology: Topology::Swarm, profile, mutant: None };
+            let real = Duration::ZERO;
+            let verdict = Verdict { options: &options, twice: false, totals, real };
+            verdict.complaints().iter().filter(|text| text.contains(&format!("{mark:?}"))).count()
+        };
+        assert_eq!(complaints(within, Profile::Swarm, &[]), 1);
+        assert_eq!(complaints(within, Profile::Swarm, &[mark]), 0);
+        assert_eq!(complaints(within - 1, Profile::Swarm, &[]), 0);
+        assert_eq!(complaints(within, Profile::Calm, &[]), 0);
     }
 
     #[test]

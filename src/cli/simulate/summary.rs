@@ -25,6 +25,8 @@ struct Summary<'a> {
     compared: &'a BTreeMap<String, u64>,
     faults: &'a BTreeMap<String, u64>,
     marks: &'a BTreeMap<String, u64>,
+    /// Those that a longer campaign on swarms must reach, included.
+    marks_not_reached: Vec<&'static str>,
     virtual_seconds: f64,
     real_seconds: f64,
     cpu_seconds: f64,
@@ -80,6 +82,7 @@ pub(super) fn summary(verdict: &Verdict<'_>) -> String {
         compared: &totals.compared,
         faults: &totals.faults,
         marks: &totals.marks,
+        marks_not_reached: verdict.marks_not_reached(),
         virtual_seconds: totals.virtual_ms as f64 / 1000.0,
         real_seconds: verdict.real.as_secs_f64(),
         cpu_seconds: totals.cpu_ms as f64 / 1000.0,

@@ -87,6 +87,7 @@ pub(super) fn print_summary(verdict: &Verdict<'_>) {
     lines.extend(spread("virtual time of a seed", values(|line| Some(line.virtual_ms))));
     lines.extend(spread("processor time of a seed", values(|line| Some(line.cpu_ms))));
     lines.push(format!("marks reached: {:?}", totals.marks));
+    lines.push(format!("marks not reached: {:?}", verdict.marks_not_reached()));
     lines.push(format!(
         "{} virtual seconds, {:.0} per core-second, {} events, {:.0} s of real time",
         totals.virtual_ms / 1000,
