@@ -21,14 +21,19 @@ swarm SEEDS="0..300":
     target/release/seawall sim run --seeds {{SEEDS}} --topology cluster
     target/release/seawall sim run --seeds {{SEEDS}} --topology swarm
 
+# Seeds for a while, every kind of fault close together: `just storm 10m swarm`.
+storm TIME="10m" TOPOLOGY="swarm":
+    cargo build --release
+    target/release/seawall sim run --for {{TIME}} --topology {{TOPOLOGY}} --profile storm
+
 # Replay a seed with its events: `just replay 42`.
 replay SEED TOPOLOGY="cluster":
     cargo run --release -- sim replay {{SEED}} --topology {{TOPOLOGY}}
 
-# Plant each bug and see it caught.
-mutants:
+# Plant each bug and see it caught; `just mutants 5` hunts each five times and shows the median.
+mutants HUNTS="1":
     cargo build --release --features mutants
-    target/release/seawall sim mutants
+    target/release/seawall sim mutants --hunts {{HUNTS}}
 
 # Measure against the floor in the same run.
 bench:

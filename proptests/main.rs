@@ -29,6 +29,8 @@ mod node_start;
 #[cfg(feature = "mutants")]
 mod planted_bugs;
 mod pulsar_codec;
+#[cfg(feature = "mutants")]
+mod reached_marks;
 mod recovery_model;
 mod remote_bookie_in_simulation;
 mod repair_model;

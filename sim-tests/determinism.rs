@@ -1,9 +1,11 @@
 //! Protects the gate itself: the same seed gives the same run, bit for bit, and seeds differ.
 
 use seawall::simulator::plan::Topology;
+use seawall::simulator::trial::Trial;
 
 fn hash(seed: u64, topology: Topology) -> (String, u64) {
-    let run = std::thread::spawn(move || seawall::simulator::run(seed, topology, false).0);
+    let trial = Trial::new(seed, topology);
+    let run = std::thread::spawn(move || seawall::simulator::run(&trial, false).0);
     let report = run.join().unwrap();
     assert_eq!(report.violations, [], "seed {seed}");
     (report.hash, report.events)

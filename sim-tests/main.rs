@@ -9,10 +9,13 @@ mod failed_sync;
 mod fencing;
 mod index_rebuild;
 mod metadata_group;
+mod metadata_members;
 mod ownership;
 #[cfg(feature = "mutants")]
 mod planted_bugs;
 mod power_loss;
+#[cfg(feature = "mutants")]
+mod reached_marks;
 mod recovery;
 mod repair;
 mod streams;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use seawall::domain::Position;
 use seawall::metadata::{MembershipAdmin, RemoteMetadataConfig};
-use seawall::simulator::checkers::CONSENSUS_CHECKERS;
 use seawall::simulator::history::MessageNumber;
 use seawall::simulator::plan::{Plan, Topology};
 
+use crate::support::metadata::{consensus_held, leader};
 use crate::support::{Stage, scenario_with};
 
 /// Three members beside three bookies and two brokers.
@@ -36,25 +36,6 @@ async fn publish_on(stage: &mut Stage, count: usize) -> Vec<(MessageNumber, Posi
         stage.pass(Duration::from_millis(200)).await;
     }
     panic!("only {} of {count} were acknowledged", acknowledged.len());
-}
-
-/// Where the leader is.
-async fn leader(stage: &mut Stage) -> usize {
-    for _ in 0..600 {
-        if let Some(leader) = stage.cluster.metadata_leader() {
-            return leader;
-        }
-        stage.pass(Duration::from_millis(100)).await;
-    }
-    panic!("nobody leads");
-}
-
-fn consensus_held(stage: &Stage) {
-    let history = stage.history.lock();
-    for (name, check) in CONSENSUS_CHECKERS {
-        let finding = check(&history);
-        assert!(finding.violations.is_empty(), "{name}: {:?}", finding.violations);
-    }
 }
 
 #[test]

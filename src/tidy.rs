@@ -134,7 +134,7 @@ fn files_are_small_and_say_what_they_own() {
 }
 
 #[test]
-fn marks_are_named_once() {
+fn marks_are_named_once_and_listed() {
     let mut seen: BTreeMap<String, PathBuf> = BTreeMap::new();
     for (path, text) in rust_files() {
         if path.starts_with("src/invariant") || path.ends_with("tidy.rs") {
@@ -147,6 +147,16 @@ fn marks_are_named_once() {
             }
         }
     }
+    seen.remove("…");
+    let named: BTreeSet<&str> = seen.keys().map(String::as_str).collect();
+    let listed: Vec<&str> =
+        crate::simulator::mark_list::MARKS.iter().map(|mark| mark.name).collect();
+    assert!(listed.is_sorted(), "the list is in the order of names");
+    let listed: BTreeSet<&str> = listed.into_iter().collect();
+    let unlisted: Vec<_> = named.difference(&listed).collect();
+    assert!(unlisted.is_empty(), "not in src/simulator/mark_list.rs: {unlisted:#?}");
+    let gone: Vec<_> = listed.difference(&named).collect();
+    assert!(gone.is_empty(), "in src/simulator/mark_list.rs and nowhere else: {gone:#?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 pub mod brokers;
 pub mod ledgers;
+pub mod metadata;
 
 use std::future::Future;
 use std::sync::Arc;

@@ -184,6 +184,11 @@ mod tests {
             "seawall read t --tail --follow --content-only",
             "seawall produce t -m a,b -n 3 -k key -p a=b -p c=d -r 10 --compression lz4",
             "seawall produce t -f a.bin -f b.bin --url pulsar://other:6650 -o json",
+            "seawall sim run --seeds 0..3 --topology swarm --profile storm --jobs 2 --twice",
+            "seawall sim run --for 10m --first 7 --junit a.xml --summary b.json",
+            "seawall sim replay 42 --topology cluster --profile clock --mutant S8",
+            "seawall sim mutants --hunts 5 --seeds 0..100 --only S8,B16 --profile crash",
+            "seawall sim one 42 --topology standalone --profile swarm",
             "seawall consume t -s sub -n 0 -t key_shared -p earliest --timeout 5s --no-ack",
         ] {
             assert!(Arguments::try_parse_from(line.split(' ')).is_ok(), "{line}");
@@ -195,6 +200,11 @@ mod tests {
             "seawall cluster local --nodes 0",
             "seawall chaos --nodes 1",
             "seawall bench -o xml",
+            "seawall sim run --for 10m --seeds 0..3",
+            "seawall sim run --first 7",
+            "seawall sim run --profile hail",
+            "seawall sim mutants --hunts 0",
+            "seawall sim replay --topology cluster",
             "seawall read t --from 7 --tail",
             "seawall produce t -p no-equals-sign",
             "seawall consume t",

@@ -10,6 +10,11 @@ pub mod cluster;
 mod draw;
 /// What clients did and were told.
 pub mod history;
+/// Looking whether tests reach the marks they have to.
+#[cfg(feature = "mutants")]
+pub mod mark_hunt;
+/// Every mark, and what has to reach it.
+pub mod mark_list;
 /// What metadata's clients were told, and what its members did.
 pub mod metadata_history;
 /// Hunting planted bugs with tests.
@@ -21,11 +26,15 @@ pub mod mutant_list;
 pub mod nemesis;
 /// What one seed means.
 pub mod plan;
+/// Which faults runs may have.
+pub mod profile;
 /// What one run found.
 pub mod report;
 mod run;
 /// How many nodes of which role.
 pub mod shape;
+/// What one run is asked for.
+pub mod trial;
 /// What clients do.
 pub mod workloads;
 
@@ -35,8 +44,9 @@ use std::time::Duration;
 
 use checkers::Violation;
 use history::{PublishFate, SharedHistory};
-use plan::{Plan, Topology};
+use plan::Plan;
 use report::Report;
+use trial::Trial;
 
 use crate::invariant::marks;
 use crate::runtime::sim::{RunReport, World, WorldSettings};
@@ -47,10 +57,10 @@ const TIME_LIMIT: Duration = Duration::from_secs(1200);
 /// Events kept for a trace.
 const TRACE_CAPACITY: usize = 1 << 20;
 
-/// Runs one seed in this process and says what was found. `real_ms` and `cpu_ms` are left 0 for the caller,
-/// who may look at real clocks.
-pub fn run(seed: u64, topology: Topology, trace: bool) -> (Report, RunReport<()>) {
-    let plan = Arc::new(Plan::draw(seed, topology));
+/// Does one trial in this process and says what was found. `real_ms` and `cpu_ms` are left 0 for the caller,
+/// who may look at real clocks. A bug that it names must be planted already.
+pub fn run(trial: &Trial, trace: bool) -> (Report, RunReport<()>) {
+    let plan = Arc::new(Plan::of(trial));
     let history = SharedHistory::default();
     let settings = WorldSettings {
         time_limit: TIME_LIMIT,
@@ -58,9 +68,10 @@ pub fn run(seed: u64, topology: Topology, trace: bool) -> (Report, RunReport<()>
         ..WorldSettings::default()
     };
     let (run_plan, run_history) = (Arc::clone(&plan), history.clone());
-    let ended =
-        World::run_report(seed, settings, move |world| run::run(world, run_plan, run_history));
-    let report = judge(seed, topology, &ended, &history);
+    let ended = World::run_report(trial.seed, settings, move |world| {
+        run::run(world, run_plan, run_history)
+    });
+    let report = judge(trial, &ended, &history);
     let rest = RunReport {
         output: Some(()),
         timed_out: ended.timed_out,
@@ -75,12 +86,7 @@ pub fn run(seed: u64, topology: Topology, trace: bool) -> (Report, RunReport<()>
     (report, rest)
 }
 
-fn judge(
-    seed: u64,
-    topology: Topology,
-    ended: &RunReport<clients::Outcome>,
-    history: &SharedHistory,
-) -> Report {
+fn judge(trial: &Trial, ended: &RunReport<clients::Outcome>, history: &SharedHistory) -> Report {
     let mut violations = Vec::new();
     for panic in &ended.panics {
         violations.push(Violation {
@@ -122,8 +128,7 @@ fn judge(
         }] += 1;
     }
     Report {
-        seed,
-        topology,
+        trial: trial.clone(),
         violations,
         compared,
         faults,

@@ -43,26 +43,32 @@ pub fn hunt(quarries: &[Quarry]) -> Vec<String> {
     let sound: BTreeSet<&str> = quarries.iter().map(|quarry| quarry.tests).collect();
     let without = sound.into_iter().map(|tests| Quarry { mutant: "", tests });
     let trials: Vec<Quarry> = without.chain(quarries.iter().copied()).collect();
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let wrong = Mutex::new(Vec::new());
+    spread(&trials, |Quarry { mutant, tests }| {
+        let passed = tests_pass(tests, mutant, &[]);
+        let found = match (mutant.is_empty(), passed) {
+            (true, false) => format!("{tests} fails without a planted bug"),
+            (false, true) => format!("{mutant} is not caught by {tests}"),
+            _ => return,
+        };
+        wrong.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(found);
+    });
+    wrong.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Does the work for each, for as many at a time as there are cores.
+pub(super) fn spread<T: Sync>(all: &[T], work: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
-                while let Some(Quarry { mutant, tests }) =
-                    trials.get(next.fetch_add(1, Ordering::Relaxed))
-                {
-                    let passed = tests_pass(tests, mutant, &[]);
-                    let found = match (mutant.is_empty(), passed) {
-                        (true, false) => format!("{tests} fails without a planted bug"),
-                        (false, true) => format!("{mutant} is not caught by {tests}"),
-                        _ => continue,
-                    };
-                    wrong.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(found);
+                while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    work(one);
                 }
             });
         }
     });
-    wrong.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[cfg(test)]

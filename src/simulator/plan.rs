@@ -1,12 +1,15 @@
 //! What one seed means: topology, settings, workloads and faults, drawn by swarm (whole fault kinds are
-//! switched off at random, since a fault that is always there hides bugs that need its absence).
+//! switched off at random, since a fault that is always there hides bugs that need its absence) unless a
+//! profile says which.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::draw::Draw;
+use super::profile::Profile;
 use super::shape::Shape;
+use super::trial::Trial;
 use crate::runtime::mix;
 use crate::runtime::sim::World;
 
@@ -109,6 +112,18 @@ impl FaultKind {
         }
     }
 
+    /// Whether any cluster of this topology has what the fault hits.
+    pub(super) const fn can_hit(self, topology: Topology) -> bool {
+        match self {
+            Self::MetadataLeader | Self::MetadataMember => matches!(topology, Topology::Swarm),
+            // They hit one copy among several.
+            Self::BitRot | Self::DiskWiped | Self::BookieReplaced => {
+                !matches!(topology, Topology::Standalone)
+            }
+            _ => true,
+        }
+    }
+
     /// The word in reports.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -133,6 +148,9 @@ impl FaultKind {
         }
     }
 }
+
+/// Mean pause between two faults of a storm.
+const STORM_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Everything drawn for one seed.
 #[derive(Clone, Debug)]
@@ -210,8 +228,14 @@ impl Plan {
         self.shape.spares_a_copy().then_some(chosen)
     }
 
-    /// The plan of a seed.
+    /// The plan of a seed, its faults drawn by swarm.
     pub fn draw(seed: u64, topology: Topology) -> Self {
+        Self::of(&Trial::new(seed, topology))
+    }
+
+    /// The plan of a trial.
+    pub fn of(trial: &Trial) -> Self {
+        let Trial { seed, topology, profile, .. } = *trial;
         let draw = Draw::new(mix(seed) ^ topology as u64);
         // One run in ten is calm: a failure there is the plainest story.
         let calm = draw.chance("calm", 10);
@@ -219,16 +243,18 @@ impl Plan {
         let faults = FaultKind::ALL
             .iter()
             .copied()
-            .filter(|kind| !calm && kind.fits(shape) && draw.chance(kind.as_str(), 50))
+            .filter(|kind| kind.fits(shape))
+            .filter(|kind| profile.allows(*kind, || !calm && draw.chance(kind.as_str(), 50)))
             .collect();
         Self {
             seed,
             topology,
             shape,
             faults,
-            fault_interval: Duration::from_millis(
-                draw.pick("fault interval", &[400, 900, 1800, 3600]),
-            ),
+            fault_interval: match profile {
+                Profile::Storm => STORM_INTERVAL,
+                _ => Duration::from_millis(draw.pick("fault interval", &[400, 900, 1800, 3600])),
+            },
             safety_phase: Duration::from_secs(draw.between("safety phase", 10, 25)),
             liveness_limit: Duration::from_secs(240),
             topics: draw.between("topics", 1, 2) as u32,

@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::checkers::Violation;
-use super::plan::Topology;
+use super::trial::Trial;
 
 /// What one run found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// The seed.
-    pub seed: u64,
-    /// The shape of the cluster.
-    pub topology: Topology,
+    /// What was asked for.
+    #[serde(flatten)]
+    pub trial: Trial,
     /// Promises broken; empty is a pass.
     pub violations: Vec<Violation>,
     /// Facts compared, by checker.
@@ -49,10 +48,9 @@ pub struct Report {
 
 impl Report {
     /// A run that could not give a report of its own.
-    pub fn of_failure(seed: u64, topology: Topology, violation: Violation) -> Self {
+    pub fn of_failure(trial: Trial, violation: Violation) -> Self {
         Self {
-            seed,
-            topology,
+            trial,
             violations: vec![violation],
             compared: BTreeMap::new(),
             faults: BTreeMap::new(),
@@ -68,10 +66,5 @@ impl Report {
             events: 0,
             hash: String::new(),
         }
-    }
-
-    /// The command that runs this seed again.
-    pub fn replay_command(&self) -> String {
-        format!("seawall sim replay {} --topology {}", self.seed, self.topology.as_str())
     }
 }

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::simulator::checkers::Violation;
-use crate::simulator::plan::Topology;
 use crate::simulator::report::Report;
+use crate::simulator::trial::Trial;
 
 /// A seed that runs longer than this in real time is hung.
 const REAL_TIME_LIMIT: Duration = Duration::from_secs(180);
@@ -17,14 +17,9 @@ const WORLD_STACK_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes of a dead child's standard error shown.
 const STDERR_BYTES_MAX: usize = 3000;
 
-/// Runs the seed in this process.
-pub fn run_here(
-    seed: u64,
-    topology: Topology,
-    mutant: Option<&str>,
-    trace: bool,
-) -> Result<Report, String> {
-    match mutant {
+/// Does the trial in this process.
+pub fn run_here(trial: Trial, trace: bool) -> Result<Report, String> {
+    match trial.mutant.as_deref() {
         None => {}
         #[cfg(feature = "mutants")]
         Some(name) => crate::invariant::mutants::activate(name),
@@ -37,7 +32,7 @@ pub fn run_here(
     let world = std::thread::Builder::new()
         .name("world".to_owned())
         .stack_size(WORLD_STACK_BYTES)
-        .spawn(move || (crate::simulator::run(seed, topology, trace), thread_cpu_ms()))
+        .spawn(move || (crate::simulator::run(&trial, trace), thread_cpu_ms()))
         .map_err(|error| format!("no thread for the world: {error}"))?;
     let ((mut report, run), cpu_ms) = world.join().map_err(|_| "the run panicked".to_owned())?;
     report.real_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -56,28 +51,24 @@ fn thread_cpu_ms() -> Option<u64> {
     Some(nanos / 1_000_000).filter(|ms| *ms > 0)
 }
 
-/// Runs the seed in a child process. A child that dies or hangs gives a report with that violation.
-pub fn run_apart(seed: u64, topology: Topology, mutant: Option<&str>) -> Report {
-    match try_run_apart(seed, topology, mutant) {
+/// Does the trial in a child process. A child that dies or hangs gives a report with that violation.
+pub fn run_apart(trial: &Trial) -> Report {
+    match try_run_apart(trial) {
         Ok(report) => report,
         Err(detail) => Report::of_failure(
-            seed,
-            topology,
+            trial.clone(),
             Violation { promise: "panic".to_owned(), checker: "process".to_owned(), detail },
         ),
     }
 }
 
-fn try_run_apart(seed: u64, topology: Topology, mutant: Option<&str>) -> Result<Report, String> {
+fn try_run_apart(trial: &Trial) -> Result<Report, String> {
     let binary = std::env::current_exe().map_err(|error| format!("no own binary: {error}"))?;
     let mut command = Command::new(binary);
     // Logs of a campaign's child are read by nobody, but every span and event of a filter that lets any
     // through is paid for. `sim replay` shows them.
     command.args(["--log", "off", "sim", "one"]);
-    command.args(["--seed", &seed.to_string(), "--topology", topology.as_str()]);
-    if let Some(name) = mutant {
-        command.args(["--mutant", name]);
-    }
+    command.args(trial.arguments());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("cannot start a child: {error}"))?;
     let mut output = child.stdout.take();

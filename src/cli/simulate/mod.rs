@@ -7,15 +7,22 @@
 
 mod campaign;
 mod child;
+mod junit;
 mod mutants;
+mod output_file;
 mod seeds;
+mod summary;
 mod table;
+mod totals;
+mod trial_options;
 
 use clap::{Args, Subcommand};
 
-pub use seeds::Seeds;
+use seeds::Seeds;
+use trial_options::TrialOptions;
 
-use crate::simulator::plan::Topology;
+use super::output::{complain, say_json};
+use super::{FAILED, GOOD, USAGE};
 use crate::simulator::report::Report;
 
 /// The simulator.
@@ -31,7 +38,9 @@ enum Action {
     ///
     /// Examples:
     ///   seawall sim run --seeds 0..300 --topology cluster
+    ///   seawall sim run --for 10m --topology swarm --profile storm
     ///   seawall sim run --seeds 0..50 --topology standalone --twice
+    #[command(verbatim_doc_comment)]
     Run(campaign::RunOptions),
     /// Run one seed again and print its events.
     ///
@@ -48,25 +57,16 @@ enum Action {
 struct ReplayOptions {
     /// The seed.
     seed: u64,
-    /// The shape of the cluster.
-    #[arg(long, value_enum, default_value = "cluster")]
-    topology: Topology,
-    /// Plant this bug (needs the feature `mutants`).
-    #[arg(long)]
-    mutant: Option<String>,
+    #[command(flatten)]
+    trial: TrialOptions,
 }
 
 #[derive(Debug, Args)]
 struct OneOptions {
     /// The seed.
-    #[arg(long)]
     seed: u64,
-    /// The shape of the cluster.
-    #[arg(long, value_enum)]
-    topology: Topology,
-    /// Plant this bug.
-    #[arg(long)]
-    mutant: Option<String>,
+    #[command(flatten)]
+    trial: TrialOptions,
     /// Print the run's events to standard error.
     #[arg(long)]
     trace: bool,
@@ -77,33 +77,25 @@ pub fn simulate(command: SimulateCommand) -> u8 {
     match command.action {
         Action::Run(options) => campaign::run(&options),
         Action::Mutants(options) => mutants::run(&options),
-        Action::One(options) => {
-            one(options.seed, options.topology, options.mutant, options.trace, |report| {
-                println!("{}", serde_json::to_string(report).unwrap_or_default());
-            })
-        }
-        Action::Replay(options) => {
-            one(options.seed, options.topology, options.mutant, true, table::print_report)
-        }
+        Action::One(options) => one(options.seed, &options.trial, options.trace, |report| {
+            // A parent that is gone reads nothing.
+            say_json(report);
+        }),
+        Action::Replay(options) => one(options.seed, &options.trial, true, table::print_report),
     }
 }
 
 /// Runs one seed here and shows its report.
-fn one(
-    seed: u64,
-    topology: Topology,
-    mutant: Option<String>,
-    trace: bool,
-    show: impl FnOnce(&Report),
-) -> u8 {
-    match child::run_here(seed, topology, mutant.as_deref(), trace) {
+fn one(seed: u64, options: &TrialOptions, trace: bool, show: impl FnOnce(&Report)) -> u8 {
+    let ran = options.check().and_then(|()| child::run_here(options.trial(seed), trace));
+    match ran {
         Ok(report) => {
             show(&report);
-            u8::from(!report.violations.is_empty())
+            if report.violations.is_empty() { GOOD } else { FAILED }
         }
         Err(error) => {
-            eprintln!("{error}");
-            2
+            complain(&error);
+            USAGE
         }
     }
 }

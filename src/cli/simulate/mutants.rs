@@ -1,5 +1,7 @@
 //! Each planted bug against the campaign: a simulator that lets one live is too weak.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,30 +10,38 @@ use clap::Args;
 use super::Seeds;
 use super::campaign::jobs;
 use super::child::run_apart;
+use crate::cli::output::{complain, say};
+use crate::cli::{FAILED, GOOD, USAGE};
 use crate::simulator::mutant_list::{Hunt, MUTANTS, Mutant};
 use crate::simulator::plan::Topology;
+use crate::simulator::profile::Profile;
+use crate::simulator::trial::Trial;
 
 #[derive(Debug, Args)]
 pub(super) struct MutantOptions {
     /// Seeds each planted bug must be caught within.
     #[arg(long, default_value = "0..300")]
     seeds: Seeds,
-    /// Only those that were caught when the table was made, each within a few seeds more than then.
+    /// Hunts for each, every one with as many seeds, behind those of the one before: what one first seed says is
+    /// luck, the median of several is not.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=HUNTS_MAX))]
+    hunts: u32,
+    /// Each only within a few seeds more than when the table was made.
     #[arg(long)]
     proven: bool,
     /// Only these.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Which faults there may be: what one kind alone catches, and what it does not.
+    #[arg(long, value_enum, default_value = "swarm", hide_possible_values = true)]
+    profile: Profile,
     /// Processes at a time; default: one per core.
     #[arg(long)]
     jobs: Option<usize>,
 }
 
-struct Outcome {
-    mutant: &'static Mutant,
-    /// Number of seeds until caught, and how.
-    caught: Option<(u64, String)>,
-}
+/// Most hunts for each planted bug.
+const HUNTS_MAX: i64 = 1000;
 
 /// A planted bug that the simulator has to catch.
 #[derive(Clone, Copy)]
@@ -41,41 +51,66 @@ struct Quarry {
     caught_after: u64,
 }
 
-pub(super) fn run(options: &MutantOptions) -> u8 {
-    if !cfg!(feature = "mutants") {
-        eprintln!("this binary has no planted bugs: build it with --features mutants");
-        return 2;
+/// Seeds until caught, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Catch {
+    seeds: u64,
+    how: String,
+}
+
+/// What all hunts for one planted bug have come to.
+struct Outcome {
+    mutant: &'static Mutant,
+    /// By the number of the hunt.
+    hunts: BTreeMap<u32, Option<Catch>>,
+}
+
+impl Outcome {
+    fn catches(&self) -> Vec<&Catch> {
+        self.hunts.values().flatten().collect()
     }
-    let chosen: Vec<Quarry> = quarries()
-        .filter(|quarry| {
-            options.only.is_empty() || options.only.contains(&quarry.mutant.name.to_owned())
-        })
-        .filter(|quarry| !options.proven || quarry.caught_after > 0)
-        .collect();
+
+    /// The median of seeds until caught, the lower one of two; none if more than half of the hunts
+    /// caught nothing.
+    fn median(&self) -> Option<u64> {
+        let mut seeds: Vec<u64> = self.catches().iter().map(|catch| catch.seeds).collect();
+        seeds.sort_unstable();
+        let half = self.hunts.len().saturating_sub(1) / 2;
+        seeds.get(half).copied()
+    }
+}
+
+pub(super) fn run(options: &MutantOptions) -> u8 {
+    match prepare(options) {
+        Ok(chosen) => hunt_all(&chosen, options),
+        Err(error) => {
+            complain(&error);
+            USAGE
+        }
+    }
+}
+
+/// Who is to be hunted.
+fn prepare(options: &MutantOptions) -> Result<Vec<Quarry>, String> {
+    if !cfg!(feature = "mutants") {
+        let reason = "this binary has no planted bugs: build it with --features mutants";
+        return Err(reason.to_owned());
+    }
+    let is_asked_for = |quarry: &Quarry| {
+        options.only.is_empty() || options.only.contains(&quarry.mutant.name.to_owned())
+    };
+    let chosen: Vec<Quarry> = quarries().filter(is_asked_for).collect();
     if chosen.is_empty() {
         let names: Vec<&str> = quarries().map(|quarry| quarry.mutant.name).collect();
-        eprintln!("no planted bug of that name for the simulator; known: {}", names.join(" "));
-        return 2;
+        let names = names.join(" ");
+        return Err(format!("no planted bug of that name for the simulator; known: {names}"));
     }
-    let next = AtomicUsize::new(0);
-    let outcomes = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs(options.jobs) {
-            scope.spawn(|| {
-                while let Some(quarry) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = hunt(*quarry, options);
-                    let mut outcomes =
-                        outcomes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                    // A hunt takes long: what is known is shown at once, the table at the end.
-                    eprintln!("[{}/{}] {}", outcomes.len() + 1, chosen.len(), line(&outcome));
-                    outcomes.push(outcome);
-                }
-            });
-        }
-    });
-    let mut outcomes = outcomes.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    outcomes.sort_by_key(|outcome| outcome.mutant.name);
-    print(&outcomes)
+    let Range { start, end } = options.seeds.0;
+    let all = (end - start).checked_mul(options.hunts.into());
+    if all.and_then(|all| start.checked_add(all)).is_none() {
+        return Err("so many hunts for so many seeds each: there are not so many seeds".to_owned());
+    }
+    Ok(chosen)
 }
 
 fn quarries() -> impl Iterator<Item = Quarry> {
@@ -87,49 +122,143 @@ fn quarries() -> impl Iterator<Item = Quarry> {
     })
 }
 
-fn hunt(quarry: Quarry, options: &MutantOptions) -> Outcome {
-    let Quarry { mutant, topology, caught_after } = quarry;
-    let mut seeds = options.seeds.0.clone();
-    if options.proven {
-        // A change elsewhere reshuffles what a seed means: leave room, but not without end.
-        seeds.end = seeds.end.min(seeds.start + 3 * caught_after + 10);
-    }
+fn hunt_all(chosen: &[Quarry], options: &MutantOptions) -> u8 {
+    let hunts: Vec<(Quarry, u32)> = chosen
+        .iter()
+        .flat_map(|quarry| (0..options.hunts).map(move |number| (*quarry, number)))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let outcomes: Mutex<BTreeMap<&str, Outcome>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs(options.jobs) {
+            scope.spawn(|| {
+                while let Some((quarry, number)) = hunts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let catch = hunt(*quarry, *number, options);
+                    let mutant = quarry.mutant;
+                    let mut outcomes =
+                        outcomes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    let outcome = outcomes
+                        .entry(mutant.name)
+                        .or_insert_with(|| Outcome { mutant, hunts: BTreeMap::new() });
+                    outcome.hunts.insert(*number, catch);
+                    // Hunts take long: what is known is shown at once, the table at the end.
+                    if outcome.hunts.len() == options.hunts as usize {
+                        let line = line(outcome);
+                        let is_done =
+                            |outcome: &&Outcome| outcome.hunts.len() == options.hunts as usize;
+                        let done = outcomes.values().filter(is_done).count();
+                        complain(&format_args!("[{done}/{}] {line}", chosen.len()));
+                    }
+                }
+            });
+        }
+    });
+    let outcomes = outcomes.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    print(&outcomes.into_values().collect::<Vec<_>>())
+}
+
+/// The seeds of one hunt; hunts share none.
+fn seeds_of(number: u32, quarry: Quarry, options: &MutantOptions) -> Range<u64> {
+    let Range { start, end } = options.seeds.0;
+    let length = end - start;
+    let first = start.saturating_add(length * u64::from(number));
+    // A change elsewhere reshuffles what a seed means: leave room, but not without end.
+    let farthest = match options.proven {
+        true => length.min(3 * quarry.caught_after + 10),
+        false => length,
+    };
+    first..first.saturating_add(farthest)
+}
+
+fn hunt(quarry: Quarry, number: u32, options: &MutantOptions) -> Option<Catch> {
+    let Quarry { mutant, topology, .. } = quarry;
+    let seeds = seeds_of(number, quarry, options);
+    let first = seeds.start;
     for seed in seeds {
-        let report = run_apart(seed, topology, Some(mutant.name));
+        let report = run_apart(&Trial {
+            seed,
+            topology,
+            profile: options.profile,
+            mutant: Some(mutant.name.to_owned()),
+        });
         if let Some(violation) = report.violations.first() {
             let how = format!("{} by {} (seed {seed})", violation.promise, violation.checker);
-            return Outcome { mutant, caught: Some((seed - options.seeds.0.start + 1, how)) };
+            return Some(Catch { seeds: seed - first + 1, how });
         }
     }
-    Outcome { mutant, caught: None }
+    None
 }
 
 fn line(outcome: &Outcome) -> String {
     let Mutant { name, what, .. } = outcome.mutant;
-    match &outcome.caught {
-        Some((seeds, how)) => format!("{name:<14} {seeds:>9}  {how:<44} {what}"),
-        None => format!("{name:<14} {:>9}  {:<44} {what}", "-", "NOT CAUGHT"),
-    }
+    let catches = outcome.catches();
+    let how = catches.first().map_or("NOT CAUGHT", |catch| &catch.how);
+    let median = outcome.median().map_or_else(|| "-".to_owned(), |median| median.to_string());
+    let of = format!("{}/{}", catches.len(), outcome.hunts.len());
+    format!("{name:<14} {median:>9} {of:>7}  {how:<44} {what}")
 }
 
 fn print(outcomes: &[Outcome]) -> u8 {
-    println!("{:<14} {:>9}  {:<44} planted bug", "mutant", "seeds", "caught");
-    for outcome in outcomes {
-        println!("{}", line(outcome));
-    }
+    let mut lines = vec![format!(
+        "{:<14} {:>9} {:>7}  {:<44} planted bug",
+        "mutant", "seeds", "hunts", "caught"
+    )];
+    lines.extend(outcomes.iter().map(line));
     // Every test run with the feature sees them caught, so they are not hunted here.
     let mut by_tests = 0;
     for Mutant { name, what, hunt } in MUTANTS {
         if let Some((kind, tests)) = hunt.tests() {
             by_tests += 1;
-            println!("{name:<14} {kind:>9}  {tests:<44} {what}");
+            lines.push(format!("{name:<14} {kind:>9} {:>7}  {tests:<44} {what}", ""));
         }
     }
-    let alive = outcomes.iter().filter(|outcome| outcome.caught.is_none()).count();
-    println!(
+    let alive = outcomes.iter().filter(|outcome| outcome.median().is_none()).count();
+    lines.push(format!(
         "{} planted bugs hunted, {} caught, {alive} alive; {by_tests} more are caught by tests",
         outcomes.len(),
         outcomes.len() - alive
-    );
-    u8::from(alive > 0)
+    ));
+    say(&lines.join("\n"));
+    if alive > 0 { FAILED } else { GOOD }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(seeds: &[u64]) -> Outcome {
+        let catch = |seeds: &u64| (*seeds > 0).then(|| Catch { seeds: *seeds, how: String::new() });
+        Outcome { mutant: &MUTANTS[0], hunts: (0..).zip(seeds.iter().map(catch)).collect() }
+    }
+
+    /// 0: a hunt that caught nothing.
+    #[test]
+    fn a_hunt_in_vain_is_longer_than_any() {
+        assert_eq!(outcome(&[7]).median(), Some(7));
+        assert_eq!(outcome(&[0]).median(), None);
+        assert_eq!(outcome(&[9, 1, 4]).median(), Some(4));
+        assert_eq!(outcome(&[9, 0, 4]).median(), Some(9));
+        assert_eq!(outcome(&[9, 0, 0]).median(), None);
+        assert_eq!(outcome(&[4, 0]).median(), Some(4));
+        assert!(line(&outcome(&[9, 0, 4])).contains("2/3"));
+    }
+
+    #[test]
+    fn hunts_share_no_seed() {
+        let mut options = MutantOptions {
+            seeds: Seeds(10..40),
+            hunts: 3,
+            proven: false,
+            only: Vec::new(),
+            profile: Profile::Swarm,
+            jobs: None,
+        };
+        let quarry =
+            Quarry { mutant: &MUTANTS[0], topology: Topology::Standalone, caught_after: 2 };
+        let seeds =
+            |options: &MutantOptions| [0, 1, 2].map(|number| seeds_of(number, quarry, options));
+        assert_eq!(seeds(&options), [10..40, 40..70, 70..100]);
+        options.proven = true;
+        assert_eq!(seeds(&options), [10..26, 40..56, 70..86]);
+    }
 }

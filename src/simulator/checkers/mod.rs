@@ -42,6 +42,7 @@ pub use subscription::{
 
 pub use watches_miss_nothing::watches_miss_nothing;
 
+use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -74,6 +75,13 @@ pub struct Violation {
     pub checker: String,
     /// What was seen.
     pub detail: String,
+}
+
+impl Display for Violation {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let Self { promise, checker, detail } = self;
+        write!(formatter, "{promise} broken ({checker}): {detail}")
+    }
 }
 
 /// What one checker found.

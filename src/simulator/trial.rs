@@ -1,0 +1,64 @@
+//! What one run is asked for: together with the binary it decides everything that happens in the run.
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::Topology;
+use super::profile::Profile;
+
+/// One run as it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trial {
+    /// What everything in it is drawn from.
+    pub seed: u64,
+    /// The shape of the cluster.
+    pub topology: Topology,
+    /// Which faults it may have.
+    #[serde(default)]
+    pub profile: Profile,
+    /// The bug planted in it, if any; needs the feature `mutants`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutant: Option<String>,
+}
+
+impl Trial {
+    /// A seed as every campaign runs it that is not told otherwise.
+    pub const fn new(seed: u64, topology: Topology) -> Self {
+        Self { seed, topology, profile: Profile::Swarm, mutant: None }
+    }
+
+    /// What follows `sim one` or `sim replay` on a command line.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut words = vec![
+            self.seed.to_string(),
+            "--topology".to_owned(),
+            self.topology.as_str().to_owned(),
+            "--profile".to_owned(),
+            self.profile.as_str().to_owned(),
+        ];
+        if let Some(mutant) = &self.mutant {
+            words.extend(["--mutant".to_owned(), mutant.clone()]);
+        }
+        words
+    }
+
+    /// The command that does it again, and shows its events.
+    pub fn replay_command(&self) -> String {
+        format!("seawall sim replay {}", self.arguments().join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_replay_command_says_everything() {
+        let mut trial = Trial::new(42, Topology::Cluster);
+        assert_eq!(
+            trial.replay_command(),
+            "seawall sim replay 42 --topology cluster --profile swarm"
+        );
+        trial.mutant = Some("S8".to_owned());
+        assert!(trial.replay_command().ends_with(" --mutant S8"));
+    }
+}
