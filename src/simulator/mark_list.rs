@@ -80,6 +80,7 @@ pub const MARKS: &[ListedMark] = &[
         "bookie: a copy of a ledger being dropped refused",
     ),
     seeds(300, "bookie: a failed flush is tried again first"),
+    unit("wait::a_wait_ends_with", "bookie: a reader waits for the last add confirmed"),
     seeds(300, "bookie: a request was meant for another bookie"),
     scenario("repair::a_bookie_is_drained", "bookie: add refused while draining"),
     hard(
@@ -130,6 +131,7 @@ pub const MARKS: &[ListedMark] = &[
     unit("unsynced::a_group_read_back", "bookie: run of an unfinished checkpoint dropped"),
     seeds(300, "bookie: stray facts log removed"),
     unit("unsynced::a_group_read_back", "bookie: the last group of a former life met again"),
+    unit("wait::with_too_many_waiting", "bookie: too many wait for a last add confirmed"),
     unit("damage::a_torn_group_stays", "bookie: torn journal group at the end"),
     seeds(1_000, "bookie: two fences race"),
     hard(
@@ -234,6 +236,10 @@ pub const MARKS: &[ListedMark] = &[
         "ledger writer: too many bookies failed for good",
     ),
     unit("ledger::tests::a_lost_answer_to", "ledger: created although the answer was lost"),
+    unit(
+        "ledger::tests::a_ledger_is_spread_over_fewer",
+        "ledger: spread over fewer bookies than wished for",
+    ),
     hard(
         "metadata falls silent just when a ledger is full",
         "managed ledger: a close was not confirmed",

@@ -70,28 +70,18 @@ pub(in crate::ledger) async fn ask_last_add_confirmed(
     Ok(highest)
 }
 
-/// What a wait for news of an open ledger came to.
-pub(in crate::ledger) enum News {
-    /// A bookie knows a last add confirmed beyond the one given.
-    Moved(EntryId),
-    /// A bookie is fenced: the ledger is being recovered, or is closed already.
-    Fenced,
-    /// Nothing within the time, or no bookie that could wait.
-    Nothing,
-}
-
 /// Asks the last fragment's bookies to answer when they know a last add confirmed beyond `beyond` (long poll).
 /// The first one that does ends the wait; the others' calls are dropped. A replaced bookie, or one that is
-/// gone, can only keep silent, and nobody tells bookies of a close: after `patience` the caller has to read
-/// the ledger's record again.
+/// gone, can only keep silent, and nobody tells bookies of a close: with `None`, after `patience` or when all
+/// have answered (fenced bookies do at once), the caller has to read the ledger's record again.
 pub(in crate::ledger) async fn wait_for_news(
     clock: &Clock,
     bookies: &Arc<dyn BookiePool>,
     record: &LedgerRecord,
     beyond: EntryId,
     patience: Duration,
-) -> News {
-    let Some(last) = record.fragments.last() else { return News::Nothing };
+) -> Option<EntryId> {
+    let last = record.fragments.last()?;
     let mut answers: FuturesUnordered<_> = last
         .ensemble
         .iter()
@@ -103,22 +93,18 @@ pub(in crate::ledger) async fn wait_for_news(
             }
         })
         .collect();
-    let mut news = News::Nothing;
     let until = clock.sleep(patience);
     tokio::pin!(until);
     loop {
         let answer = tokio::select! {
             biased;
             answer = answers.next() => answer,
-            () = &mut until => return news,
+            () = &mut until => return None,
         };
-        match answer {
-            Some(Ok(end)) if end.last_add_confirmed > beyond => {
-                return News::Moved(end.last_add_confirmed);
-            }
-            Some(Ok(end)) if end.fenced => news = News::Fenced,
-            Some(_) => {}
-            None => return news,
+        if let Ok(end) = answer?
+            && end.last_add_confirmed > beyond
+        {
+            return Some(end.last_add_confirmed);
         }
     }
 }

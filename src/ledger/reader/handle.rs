@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::end::{News, ask_last_add_confirmed, wait_for_news};
+use super::end::{ask_last_add_confirmed, wait_for_news};
 use super::replicas::{Asker, Replica};
 use crate::domain::{Entry, EntryId, LedgerId, ReadError, ReadRequest};
 use crate::ledger::ensemble::Striping;
@@ -89,14 +89,10 @@ impl LedgerReader {
         let record = Arc::clone(&self.lock().record);
         if !is_closed(&record) {
             let news = wait_for_news(&self.clock, &self.bookies, &record, known, patience).await;
-            match news {
-                News::Moved(confirmed) => {
-                    let mut known = self.lock();
-                    known.confirmed = known.confirmed.max(confirmed);
-                    return;
-                }
-                News::Fenced => reached!("ledger reader: a fence ended its wait"),
-                News::Nothing => {}
+            if let Some(confirmed) = news {
+                let mut known = self.lock();
+                known.confirmed = known.confirmed.max(confirmed);
+                return;
             }
         }
         rest.await;
