@@ -25,16 +25,32 @@ pub struct Quarry {
 /// Whether the tests of such names pass in a child with this planted bug (none, if empty) and these
 /// variables. Also when there are none: running nothing is a pass.
 pub fn tests_pass(tests: &str, mutant: &str, variables: &[(&str, &str)]) -> bool {
-    let Ok(binary) = std::env::current_exe() else { return false };
-    let status = Command::new(binary)
-        .args([tests, "--quiet"])
-        .env(VARIABLE, mutant)
-        .envs(variables.iter().copied())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    status.is_ok_and(|status| status.success())
+    complaint(tests, mutant, variables).is_none()
+}
+
+/// What those tests say when they do not pass.
+pub fn complaint(tests: &str, mutant: &str, variables: &[(&str, &str)]) -> Option<String> {
+    let binary = std::env::current_exe().map_err(|error| error.to_string());
+    let output = binary.and_then(|binary| {
+        Command::new(binary)
+            .args([tests, "--quiet"])
+            .env(VARIABLE, mutant)
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| error.to_string())
+    });
+    match output {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Err(error) => Some(error),
+    }
+}
+
+/// The middle of some hunts' numbers of cases; escapes count as more than any.
+pub fn median(mut cases: Vec<Option<u64>>) -> Option<u64> {
+    cases.sort_unstable_by_key(|cases| cases.unwrap_or(u64::MAX));
+    cases.get(cases.len() / 2).copied().flatten()
 }
 
 /// Hunts each, and runs each test once without any planted bug, in as many processes at a time as there are
