@@ -47,6 +47,7 @@ pub fn small_config(folder: &Path) -> BookieConfig {
     BookieConfig {
         journal_file_bytes: 96 * 1024,
         journal_group_bytes: 16 * 1024,
+        journal_witness_delay: Duration::from_secs(1000),
         write_cache_bytes: 64 * 1024,
         checkpoint_interval: Duration::from_secs(1000),
         entry_log_bytes: 100 * 1024,

@@ -7,6 +7,7 @@ mod corruption;
 mod determinism;
 mod failed_sync;
 mod fencing;
+mod flipped_bytes;
 mod index_rebuild;
 mod metadata_group;
 mod metadata_members;

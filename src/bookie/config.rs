@@ -18,6 +18,9 @@ pub struct BookieConfig {
     pub journal_file_bytes: u64,
     /// A journal group is closed at this many bytes.
     pub journal_group_bytes: usize,
+    /// After this long without another group an empty one follows the last: proof that it was synced, so
+    /// that damage to it is not taken for a torn end.
+    pub journal_witness_delay: Duration,
     /// Bytes queued for the journal; adds beyond it are answered `Overloaded`.
     pub journal_queue_bytes: usize,
     /// Each half of the write cache; a full half is flushed to the entry log.
@@ -43,6 +46,7 @@ impl BookieConfig {
             rack: Rack::default(),
             journal_file_bytes: 32 * 1024 * 1024,
             journal_group_bytes: 256 * 1024,
+            journal_witness_delay: Duration::from_millis(100),
             journal_queue_bytes: 64 * 1024 * 1024,
             write_cache_bytes: 64 * 1024 * 1024,
             checkpoint_interval: Duration::from_secs(5),

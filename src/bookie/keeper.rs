@@ -183,11 +183,12 @@ impl Keeper {
     }
 
     async fn put_in_index(&mut self, runs: &[Run]) -> Result<(), CheckpointError> {
-        let index = &self.shared.index;
+        let shared = &self.shared;
+        let index = &shared.index;
         self.index_unflushed = true;
-        index.insert(runs)?;
+        shared.index_said(index.insert(runs))?;
         let number = self.last.number + 1;
-        index.set_number(number)?;
+        shared.index_said(index.set_number(number))?;
         index.flush().await?;
         self.last.index_number = number;
         self.index_unflushed = false;
@@ -213,7 +214,7 @@ impl Keeper {
         let gone: BTreeSet<LedgerId> = shared.gone().clone();
         for ledger in &gone {
             shared.cache.lock().forget(*ledger);
-            shared.index.remove_ledger(*ledger)?;
+            shared.index_said(shared.index.remove_ledger(*ledger))?;
         }
         if !gone.is_empty() {
             shared.index.flush().await?;
@@ -266,7 +267,7 @@ impl Keeper {
             let mut copied = 0;
             let mut done = false;
             while copied < COMPACT_BYTES && !done {
-                let page = shared.index.page(from.0, from.1)?;
+                let page = shared.index_said(shared.index.page(from.0, from.1))?;
                 let Some(last) = page.last() else {
                     done = true;
                     continue;

@@ -12,7 +12,8 @@ use super::ledger_state::LedgerTable;
 use super::storage::{EntryLogs, LocationIndex};
 use super::write_cache::WriteCache;
 use crate::domain::{BookieId, LedgerId};
-use crate::runtime::{DiskLock, MailboxSender, Runtime, Shutdown};
+use crate::runtime::{DiskLock, IndexError, MailboxSender, Runtime, Shutdown};
+use crate::{mutant, reached};
 
 /// Figures, counted where things happen.
 #[derive(Default)]
@@ -219,6 +220,20 @@ impl Shared {
         if before != space {
             tracing::warn!(free, read_only = space > 0, "free disk space");
         }
+    }
+
+    /// Passes on what the index said. An index that cannot be read is made again by the next start, so the
+    /// bookie takes nothing more and waits for it; reads of what the index still finds go on.
+    pub fn index_said<T>(&self, result: Result<T, IndexError>) -> Result<T, IndexError> {
+        if let Err(error) = &result
+            && self.poison.reason().is_none()
+            && !mutant!("S-index")
+        {
+            reached!("bookie: the index failed while running");
+            tracing::error!(%error, "the index failed");
+            self.poison.set(format!("the index must be made again: {error}"));
+        }
+        result
     }
 
     /// A copy of this ledger is damaged.
