@@ -10,8 +10,11 @@ use crate::domain::Rack;
 pub struct BookieConfig {
     /// Folder of the journal; may be on a disk of its own.
     pub journal_directory: PathBuf,
-    /// Folder of entry logs and index.
+    /// Folder of the index, the checkpoint file, the facts log and of entry logs.
     pub ledger_directory: PathBuf,
+    /// Folders of more entry logs, each on a disk of its own. At most [`LEDGER_DIRECTORIES_MAX`] with the
+    /// first; a folder keeps its place in the list for ever.
+    pub more_ledger_directories: Vec<PathBuf>,
     /// What this bookie fails together with: copies are spread over racks.
     pub rack: Rack,
     /// Length of one journal file, pre-written with zeros and recycled.
@@ -37,12 +40,24 @@ pub struct BookieConfig {
     pub scrub_bytes_per_second: u64,
 }
 
+/// Most ledger directories of a bookie.
+pub const LEDGER_DIRECTORIES_MAX: usize = 16;
+
 impl BookieConfig {
+    /// All folders with entry logs, the first one first.
+    pub fn ledger_directories(&self) -> Vec<PathBuf> {
+        std::iter::once(&self.ledger_directory)
+            .chain(&self.more_ledger_directories)
+            .cloned()
+            .collect()
+    }
+
     /// Defaults below one data folder.
     pub fn below(data: &std::path::Path) -> Self {
         Self {
             journal_directory: data.join("journal"),
             ledger_directory: data.join("ledgers"),
+            more_ledger_directories: Vec::new(),
             rack: Rack::default(),
             journal_file_bytes: 32 * 1024 * 1024,
             journal_group_bytes: 256 * 1024,

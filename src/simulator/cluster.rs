@@ -310,6 +310,9 @@ fn configure(
             free_space_low_bytes: 1024 * 1024,
             garbage_interval: Duration::from_secs(5),
             scrub_bytes_per_second: 64 * 1024,
+            more_ledger_directories: (2..=plan.ledger_directories)
+                .map(|number| data.join(format!("ledgers-{number}")))
+                .collect(),
             ..BookieConfig::below(&data)
         },
         ..NodeConfig::new(data, roles, plan.shape.quorum)

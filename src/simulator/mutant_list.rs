@@ -244,6 +244,11 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     on(Standalone, "S-mark", 8, "the mark moves before the entry log is synced"),
     unit(
+        "bookie::tests::directories::a_ledger_that_moved",
+        "S-moved",
+        "a ledger goes on in an older log of another directory",
+    ),
+    unit(
         "bookie::tests::damage::a_bad_last_group",
         "S-witness",
         "no group proves that the one before it was synced",

@@ -2,6 +2,7 @@
 //! played by copying the folders while the bookie runs and starting another on the copy.
 
 mod damage;
+mod directories;
 mod facts;
 mod faulty_disk;
 mod fence;
