@@ -47,6 +47,7 @@ pub fn small_config(folder: &Path) -> BookieConfig {
     BookieConfig {
         journal_file_bytes: 96 * 1024,
         journal_group_bytes: 16 * 1024,
+        journal_witness_delay: Duration::from_secs(1000),
         write_cache_bytes: 64 * 1024,
         checkpoint_interval: Duration::from_secs(1000),
         entry_log_bytes: 100 * 1024,
@@ -198,11 +199,13 @@ async fn check(bookie: &Bookie, ledgers: &BTreeMap<u64, Ledger>) {
     }
 }
 
-async fn run(steps: Vec<Step>) {
+async fn run(steps: Vec<Step>, more_directories: usize) {
     let runtime = seawall::runtime::real::runtime();
     let mut folder = new_folder(&runtime).await;
     let start = async |folder: &Path| {
-        let config = small_config(folder);
+        let more = (0..more_directories).map(|number| folder.join(format!("more-{number}")));
+        let config =
+            BookieConfig { more_ledger_directories: more.collect(), ..small_config(folder) };
         let directory = Arc::new(Gone::default());
         let bookie = Bookie::start(runtime.clone(), config, directory).await.expect("started");
         // A copy is of one moment only if no checkpoint is under way.
@@ -280,7 +283,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_bookie_is_a_map(steps in proptest::collection::vec(step(), 1..24)) {
-        block_on(run(steps));
+    fn a_bookie_is_a_map(
+        steps in proptest::collection::vec(step(), 1..24),
+        more_directories in 0..3_usize,
+    ) {
+        block_on(run(steps, more_directories));
     }
 }

@@ -1,5 +1,6 @@
 //! A cluster without faults of its own, a client, and words for what scenarios do to them.
 
+pub mod bookies;
 pub mod brokers;
 pub mod ledgers;
 pub mod metadata;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::journal::{AddItem, JournalItem, batch_bytes};
 use super::ledger_state::{FenceState, LedgerFacts, LedgerState};
-use super::shared::{Shared, Space};
+use super::shared::Shared;
+use super::space::Space;
 use crate::domain::{AddAnswer, AddBatch, AddError, AddSink};
 use crate::{mutant, reached};
 
@@ -57,7 +58,7 @@ fn check(shared: &Shared, batch: &AddBatch) -> Result<(), AddError> {
         reached!("bookie: add refused while draining");
         return Err(AddError::ReadOnly);
     }
-    match shared.space() {
+    match shared.spaces.bookie() {
         Space::Enough => {}
         Space::Low if batch.recovery => reached!("bookie: recovery add while read-only"),
         Space::Low | Space::Reserve => return Err(AddError::ReadOnly),

@@ -10,14 +10,20 @@ use crate::domain::Rack;
 pub struct BookieConfig {
     /// Folder of the journal; may be on a disk of its own.
     pub journal_directory: PathBuf,
-    /// Folder of entry logs and index.
+    /// Folder of the index, the checkpoint file, the facts log and of entry logs.
     pub ledger_directory: PathBuf,
+    /// Folders of more entry logs, each on a disk of its own. At most [`LEDGER_DIRECTORIES_MAX`] with the
+    /// first; a folder keeps its place in the list for ever.
+    pub more_ledger_directories: Vec<PathBuf>,
     /// What this bookie fails together with: copies are spread over racks.
     pub rack: Rack,
     /// Length of one journal file, pre-written with zeros and recycled.
     pub journal_file_bytes: u64,
     /// A journal group is closed at this many bytes.
     pub journal_group_bytes: usize,
+    /// After this long without another group an empty one follows the last: proof that it was synced, so
+    /// that damage to it is not taken for a torn end.
+    pub journal_witness_delay: Duration,
     /// Bytes queued for the journal; adds beyond it are answered `Overloaded`.
     pub journal_queue_bytes: usize,
     /// Each half of the write cache; a full half is flushed to the entry log.
@@ -34,15 +40,28 @@ pub struct BookieConfig {
     pub scrub_bytes_per_second: u64,
 }
 
+/// Most ledger directories of a bookie.
+pub const LEDGER_DIRECTORIES_MAX: usize = 16;
+
 impl BookieConfig {
+    /// All folders with entry logs, the first one first.
+    pub fn ledger_directories(&self) -> Vec<PathBuf> {
+        std::iter::once(&self.ledger_directory)
+            .chain(&self.more_ledger_directories)
+            .cloned()
+            .collect()
+    }
+
     /// Defaults below one data folder.
     pub fn below(data: &std::path::Path) -> Self {
         Self {
             journal_directory: data.join("journal"),
             ledger_directory: data.join("ledgers"),
+            more_ledger_directories: Vec::new(),
             rack: Rack::default(),
             journal_file_bytes: 32 * 1024 * 1024,
             journal_group_bytes: 256 * 1024,
+            journal_witness_delay: Duration::from_millis(100),
             journal_queue_bytes: 64 * 1024 * 1024,
             write_cache_bytes: 64 * 1024 * 1024,
             checkpoint_interval: Duration::from_secs(5),

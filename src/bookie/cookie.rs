@@ -1,12 +1,16 @@
 //! Cookies: who a folder belongs to.
 //!
-//! Each of the two folders holds a file `cookie` (JSON: format, bookie id, role). A bookie's *no* is a promise
-//! about the past, so a folder that lost its content must not answer in the old name: if one cookie is
-//! missing or different while the other is there, or data is there without cookies, the bookie does not
-//! start. A first start is marked by the file `stamping` in the ledger folder until both cookies are
-//! durable, so that a crash in the middle of it is not taken for a lost disk.
+//! Each folder holds a file `cookie` (JSON: format, bookie id, role; the first ledger folder's also names the
+//! roles of all folders if there are more than two). A bookie's *no* is a promise about the past, so a folder
+//! that lost its content must not answer in the old name: if a cookie is missing or different while another is
+//! there, or data is there without cookies, the bookie does not start. A first start is marked by the file
+//! `stamping` in the ledger folder until all cookies are durable, so that a crash in the middle of it is not
+//! taken for a lost disk.
+//!
+//! A folder is added by an operator's word only: a file `adopt` in the empty folder, which was never the
+//! bookie's.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -20,29 +24,54 @@ const FORMAT: u32 = 2;
 const COOKIE_NAME: &str = "cookie";
 const STAMPING_NAME: &str = "stamping";
 
+/// Makes the bookie take an empty folder that was not its own before.
+const ADOPT_NAME: &str = "adopt";
+const JOURNAL: &str = "journal";
+const LEDGERS: &str = "ledgers";
+
 /// The content of a cookie.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cookie {
     format: u32,
     bookie: String,
     role: String,
+    /// Roles of all folders; none: `journal` and `ledgers`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    folders: Vec<String>,
 }
 
-impl Cookie {
-    fn new(id: BookieId, role: &str) -> Self {
-        Self { format: FORMAT, bookie: id.to_string(), role: role.to_owned() }
-    }
+/// A folder of the bookie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Folder {
+    /// Where it is.
+    pub path: PathBuf,
+    role: String,
+}
+
+/// All folders: the journal's, the first ledger directory, the others by their place in the list.
+pub(super) fn folders(config: &BookieConfig) -> Vec<Folder> {
+    let folder = |path: &Path, role: String| Folder { path: path.to_owned(), role };
+    let others = config.more_ledger_directories.iter().zip(2..);
+    [
+        folder(&config.journal_directory, JOURNAL.to_owned()),
+        folder(&config.ledger_directory, LEDGERS.to_owned()),
+    ]
+    .into_iter()
+    .chain(others.map(|(path, number)| folder(path, format!("{LEDGERS}-{number}"))))
+    .collect()
 }
 
 /// What the cookies say.
 pub(super) enum Identity {
-    /// Both are there and agree.
+    /// All are there and agree.
     Known(BookieId),
-    /// The folders are empty, or a first start was cut short. [`stamp`] must follow.
+    /// The same but for new folders the operator wants added. [`adopt`] must follow.
+    Grown(BookieId, Vec<Folder>),
+    /// The folders are empty, or a first start was cut short. [`finish_stamping`] must follow.
     Fresh,
 }
 
-/// Reads the cookies of both folders.
+/// Reads the cookies of all folders.
 pub(super) async fn identify(
     runtime: &Runtime,
     config: &BookieConfig,
@@ -52,33 +81,102 @@ pub(super) async fn identify(
         reached!("bookie: first start cut short");
         return Ok(Identity::Fresh);
     }
-    let journal = read(runtime, &config.journal_directory, "journal").await?;
-    let ledgers = read(runtime, &config.ledger_directory, "ledgers").await?;
-    match (journal, ledgers) {
-        (Some(journal), Some(ledgers)) if journal == ledgers => Ok(Identity::Known(journal)),
-        (Some(journal), Some(ledgers)) => Err(BookieStartError::Cookie(format!(
-            "the journal folder belongs to bookie {journal}, the ledger folder to {ledgers}"
-        ))),
-        (None, None) => {
-            for folder in [&config.journal_directory, &config.ledger_directory] {
-                if has_data(runtime, folder).await? {
-                    let folder = folder.display();
-                    let message = format!("there is data in {folder} but no cookie");
-                    return Err(BookieStartError::Cookie(message));
-                }
-            }
-            Ok(Identity::Fresh)
+    let folders = folders(config);
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for folder in &folders {
+        match read(runtime, folder).await? {
+            Some((id, cookie)) => with.push((folder, id, cookie)),
+            None => without.push(folder),
         }
-        (None, Some(_)) | (Some(_), None) if mutant!("S19") => Ok(Identity::Fresh),
-        (None, Some(id)) => Err(missing(&config.journal_directory, id)),
-        (Some(id), None) => Err(missing(&config.ledger_directory, id)),
     }
+    let Some((first, id, _)) = with.first() else {
+        for folder in &folders {
+            refuse_data(runtime, folder).await?;
+        }
+        return Ok(Identity::Fresh);
+    };
+    if let Some((other, theirs, _)) = with.iter().find(|(_, theirs, _)| theirs != id) {
+        let (first, other) = (first.path.display(), other.path.display());
+        let message = format!("{first} belongs to bookie {id}, {other} to {theirs}");
+        return Err(BookieStartError::Cookie(message));
+    }
+    if !without.is_empty() && mutant!("S19") {
+        return Ok(Identity::Fresh);
+    }
+    let listed = with.iter().find(|(folder, ..)| folder.role == LEDGERS);
+    let known = match listed {
+        Some((_, _, cookie)) if !cookie.folders.is_empty() => cookie.folders.clone(),
+        _ => vec![JOURNAL.to_owned(), LEDGERS.to_owned()],
+    };
+    if let Some(role) = known.iter().find(|role| !folders.iter().any(|f| f.role == **role)) {
+        reached!("bookie: a folder is not in the configuration");
+        let message =
+            format!("bookie {id} has a folder {role:?} that the configuration leaves out");
+        return Err(BookieStartError::Cookie(message));
+    }
+    let mut added: Vec<Folder> = Vec::new();
+    for folder in without {
+        if known.contains(&folder.role) {
+            reached!("bookie: one cookie missing");
+            let path = folder.path.display();
+            let message = format!("{path} has no cookie, the other folders are bookie {id}'s");
+            return Err(BookieStartError::Cookie(message));
+        }
+        if !disk.exists(&folder.path.join(ADOPT_NAME)).await? {
+            reached!("bookie: a new folder without a word of the operator");
+            let (path, role) = (folder.path.display(), &folder.role);
+            let message = format!(
+                "{path} ({role:?}) is not one of bookie {id}'s folders; to add it, put an empty \
+                 file named {ADOPT_NAME} in it"
+            );
+            return Err(BookieStartError::Cookie(message));
+        }
+        refuse_data(runtime, folder).await?;
+        added.push(folder.clone());
+    }
+    // An adoption that was cut short has left the cookie and not the list.
+    added
+        .extend(with.iter().filter(|(f, ..)| !known.contains(&f.role)).map(|(f, ..)| (*f).clone()));
+    if added.is_empty() { Ok(Identity::Known(*id)) } else { Ok(Identity::Grown(*id, added)) }
 }
 
-fn missing(folder: &Path, id: BookieId) -> BookieStartError {
-    reached!("bookie: one cookie missing");
-    let folder = folder.display();
-    BookieStartError::Cookie(format!("{folder} has no cookie, the other folder is bookie {id}'s"))
+/// Makes empty folders the bookie's: first their cookies, then the list.
+pub(super) async fn adopt(
+    runtime: &Runtime,
+    config: &BookieConfig,
+    id: BookieId,
+    added: &[Folder],
+) -> DiskResult<()> {
+    reached!("bookie: folder added");
+    let folders = folders(config);
+    let first = folders.iter().filter(|folder| folder.role == LEDGERS);
+    for folder in added.iter().chain(first) {
+        write(runtime, folder, id, &folders).await?;
+    }
+    for folder in added {
+        match runtime.disk.remove(&folder.path.join(ADOPT_NAME)).await {
+            Err(error) if error.kind != DiskErrorKind::NotFound => return Err(error),
+            _ => tracing::info!(folder = %folder.path.display(), "folder added"),
+        }
+    }
+    Ok(())
+}
+
+async fn write(
+    runtime: &Runtime,
+    folder: &Folder,
+    id: BookieId,
+    folders: &[Folder],
+) -> DiskResult<()> {
+    let lists = folder.role == LEDGERS && folders.len() > 2;
+    let cookie = Cookie {
+        format: FORMAT,
+        bookie: id.to_string(),
+        role: folder.role.clone(),
+        folders: folders.iter().filter(|_| lists).map(|folder| folder.role.clone()).collect(),
+    };
+    let text = serde_json::to_vec_pretty(&cookie).unwrap_or_default();
+    runtime.disk.replace_file(&folder.path.join(COOKIE_NAME), Bytes::from(text)).await
 }
 
 /// Marks the beginning of a first start. Nothing is acknowledged until [`finish_stamping`] returns.
@@ -86,17 +184,16 @@ pub(super) async fn begin_stamping(runtime: &Runtime, config: &BookieConfig) -> 
     runtime.disk.replace_file(&config.ledger_directory.join(STAMPING_NAME), Bytes::new()).await
 }
 
-/// Writes both cookies, then ends the first start.
+/// Writes all cookies, then ends the first start.
 pub(super) async fn finish_stamping(
     runtime: &Runtime,
     config: &BookieConfig,
     id: BookieId,
 ) -> DiskResult<()> {
     let disk = &runtime.disk;
-    let folders = [(&config.journal_directory, "journal"), (&config.ledger_directory, "ledgers")];
-    for (folder, role) in folders {
-        let text = serde_json::to_vec_pretty(&Cookie::new(id, role)).unwrap_or_default();
-        disk.replace_file(&folder.join(COOKIE_NAME), Bytes::from(text)).await?;
+    let folders = folders(config);
+    for folder in &folders {
+        write(runtime, folder, id, &folders).await?;
     }
     disk.remove(&config.ledger_directory.join(STAMPING_NAME)).await?;
     disk.sync_directory(&config.ledger_directory).await
@@ -104,21 +201,29 @@ pub(super) async fn finish_stamping(
 
 async fn read(
     runtime: &Runtime,
-    folder: &Path,
-    role: &str,
-) -> Result<Option<BookieId>, BookieStartError> {
-    let path = folder.join(COOKIE_NAME);
+    folder: &Folder,
+) -> Result<Option<(BookieId, Cookie)>, BookieStartError> {
+    let path = folder.path.join(COOKIE_NAME);
     let Some(text) = runtime.disk.read_file(&path).await? else { return Ok(None) };
     let wrong = |what: &str| BookieStartError::Cookie(format!("{}: {what}", path.display()));
     let cookie: Cookie = serde_json::from_slice(&text).map_err(|_| wrong("not a cookie"))?;
     if cookie.format != FORMAT {
         return Err(wrong("a format this version does not know"));
     }
-    if cookie.role != role {
-        return Err(wrong("the cookie of the other folder"));
+    if cookie.role != folder.role {
+        let what = format!("this is folder {:?}, configured as {:?}", cookie.role, folder.role);
+        return Err(wrong(&what));
     }
     let id = u64::from_str_radix(&cookie.bookie, 16).map_err(|_| wrong("not a bookie id"))?;
-    Ok(Some(BookieId(id)))
+    Ok(Some((BookieId(id), cookie)))
+}
+
+async fn refuse_data(runtime: &Runtime, folder: &Folder) -> Result<(), BookieStartError> {
+    if has_data(runtime, &folder.path).await? {
+        let message = format!("there is data in {} but no cookie", folder.path.display());
+        return Err(BookieStartError::Cookie(message));
+    }
+    Ok(())
 }
 
 async fn has_data(runtime: &Runtime, folder: &Path) -> DiskResult<bool> {

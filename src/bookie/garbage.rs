@@ -96,7 +96,7 @@ async fn drop_if_released(
     ledger: &Arc<LedgerState>,
     directory: &dyn LedgerDirectory,
 ) -> bool {
-    let is_stored = match shared.index.page(ledger.id, EntryId::FIRST) {
+    let is_stored = match shared.index_said(shared.index.page(ledger.id, EntryId::FIRST)) {
         Ok(page) => page.first().is_some_and(|run| run.ledger == ledger.id),
         Err(_) => return false,
     };

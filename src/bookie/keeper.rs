@@ -119,10 +119,13 @@ impl Keeper {
     async fn note_free_space(&self) {
         let disk = &self.shared.runtime.disk;
         let config = &self.shared.config;
-        let ledgers = disk.free_space(&config.ledger_directory).await;
-        let journal = disk.free_space(&config.journal_directory).await;
-        if let (Ok(ledgers), Ok(journal)) = (ledgers, journal) {
-            self.shared.set_free_space(ledgers.min(journal));
+        let mut ledgers = Vec::new();
+        for directory in config.ledger_directories() {
+            let Ok(free) = disk.free_space(&directory).await else { return };
+            ledgers.push(free);
+        }
+        if let Ok(journal) = disk.free_space(&config.journal_directory).await {
+            self.shared.spaces.note(journal, &ledgers);
         }
     }
 
@@ -165,7 +168,7 @@ impl Keeper {
         let pressure = || shared.cache.pressure();
         let pace = Pace { clock: &shared.runtime.clock, pressure: &pressure };
         let pace = paced.then_some(&pace);
-        let runs = self.writer.write_half(half, |ledger| shared.is_deleted(ledger), pace).await?;
+        let runs = self.writer.write_half(half, |ledger| shared.place(ledger), pace).await?;
         self.put_in_index(&runs).await
     }
 
@@ -183,11 +186,12 @@ impl Keeper {
     }
 
     async fn put_in_index(&mut self, runs: &[Run]) -> Result<(), CheckpointError> {
-        let index = &self.shared.index;
+        let shared = &self.shared;
+        let index = &shared.index;
         self.index_unflushed = true;
-        index.insert(runs)?;
+        shared.index_said(index.insert(runs))?;
         let number = self.last.number + 1;
-        index.set_number(number)?;
+        shared.index_said(index.set_number(number))?;
         index.flush().await?;
         self.last.index_number = number;
         self.index_unflushed = false;
@@ -213,15 +217,17 @@ impl Keeper {
         let gone: BTreeSet<LedgerId> = shared.gone().clone();
         for ledger in &gone {
             shared.cache.lock().forget(*ledger);
-            shared.index.remove_ledger(*ledger)?;
+            shared.index_said(shared.index.remove_ledger(*ledger))?;
         }
         if !gone.is_empty() {
             shared.index.flush().await?;
             shared.gone().retain(|ledger| !gone.contains(ledger));
         }
-        let current = self.writer.current();
         let logs = self.writer.extents().clone();
-        for (log, extent) in logs.iter().filter(|(log, _)| Some(**log) != current) {
+        for (log, extent) in &logs {
+            if self.writer.is_current(*log) {
+                continue;
+            }
             let LogUse { runs, bytes } = shared.index.log_use(*log);
             let little = bytes.saturating_mul(100) < extent * COMPACT_BELOW_PERCENT;
             if runs > 0 && little && !stop.is_triggered() {
@@ -232,13 +238,14 @@ impl Keeper {
     }
 
     async fn remove_unused_logs(&mut self) -> Result<(), CheckpointError> {
-        let current = self.writer.current();
         let unused: Vec<u64> = self
             .writer
             .extents()
             .keys()
             .copied()
-            .filter(|log| Some(*log) != current && self.shared.index.log_use(*log).runs == 0)
+            .filter(|log| {
+                !self.writer.is_current(*log) && self.shared.index.log_use(*log).runs == 0
+            })
             .collect();
         if unused.is_empty() {
             return Ok(());
@@ -266,7 +273,7 @@ impl Keeper {
             let mut copied = 0;
             let mut done = false;
             while copied < COMPACT_BYTES && !done {
-                let page = shared.index.page(from.0, from.1)?;
+                let page = shared.index_said(shared.index.page(from.0, from.1))?;
                 let Some(last) = page.last() else {
                     done = true;
                     continue;
@@ -287,7 +294,7 @@ impl Keeper {
             if !half.is_empty() {
                 reached!("bookie: entry log compacted");
                 let runs =
-                    self.writer.write_half(&half, |ledger| shared.is_deleted(ledger), None).await?;
+                    self.writer.write_half(&half, |ledger| shared.place(ledger), None).await?;
                 self.replace_file(self.last.clone()).await?;
                 self.put_in_index(&runs).await?;
             }

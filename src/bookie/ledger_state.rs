@@ -34,6 +34,8 @@ pub(super) struct LedgerFacts {
     pub deleted: bool,
     /// Part of this ledger's data may be lost to damage: a missing entry is unknown, not absent.
     pub limbo: bool,
+    /// Which ledger directory its entries go to, counted from 0; `None` before the first were stored.
+    pub directory: Option<u8>,
     /// The highest told.
     pub last_add_confirmed: EntryId,
     /// The highest entry stored and synced.
@@ -49,6 +51,7 @@ impl LedgerFacts {
             fence: FenceState::Open,
             deleted: false,
             limbo: false,
+            directory: None,
             last_add_confirmed: EntryId::NONE,
             last_entry: EntryId::NONE,
         }

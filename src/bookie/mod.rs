@@ -18,6 +18,7 @@ mod scrub;
 mod server;
 mod service;
 mod shared;
+mod space;
 mod start;
 mod storage;
 mod wait;
@@ -26,6 +27,6 @@ mod write_cache;
 #[cfg(test)]
 mod tests;
 
-pub use config::BookieConfig;
+pub use config::{BookieConfig, LEDGER_DIRECTORIES_MAX};
 pub use server::{BookieServer, BookieService, READ_BYTES_MAX, STREAM_BYTES_MAX};
 pub use service::{Bookie, BookieStartError, BookieStats, LedgerDirectory, LedgerPresence};

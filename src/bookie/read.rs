@@ -30,7 +30,7 @@ pub(super) async fn read(
         if budget.is_spent() {
             return Ok(entries);
         }
-        let found = shared.index.find(request.ledger, next);
+        let found = shared.index_said(shared.index.find(request.ledger, next));
         let run = match found {
             Ok(Some(run)) => Run { end: run.end.min(cached), ..run },
             Ok(None) => return absent(ledger, next, entries),

@@ -11,7 +11,8 @@ use super::BookieConfig;
 use super::journal::JournalItem;
 use super::keeper::KeeperCommand;
 use super::ledger_state::{FenceState, LedgerState};
-use super::shared::{Shared, Space};
+use super::shared::Shared;
+use super::space::Space;
 use crate::domain::{
     AddBatch, AddSink, BookieId, CreatorToken, Entry, EntryId, LastAddConfirmed, LedgerId,
     ReadError, ReadRequest,
@@ -208,7 +209,7 @@ impl Bookie {
             journal_syncs: counters.journal_syncs.load(Ordering::Relaxed),
             journal_bytes: counters.journal_bytes.load(Ordering::Relaxed),
             entry_log_bytes: counters.entry_log_bytes.load(Ordering::Relaxed),
-            read_only: self.shared.space() != Space::Enough,
+            read_only: self.shared.spaces.bookie() != Space::Enough,
             draining: self.shared.draining.load(Ordering::Relaxed),
             poisoned: self.shared.poison.reason(),
             corrupt_found: counters.corrupt_found.load(Ordering::Relaxed),

@@ -1,7 +1,7 @@
 //! What the tasks of one bookie share.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use tokio::sync::Notify;
@@ -9,10 +9,12 @@ use tokio::sync::Notify;
 use super::BookieConfig;
 use super::journal::JournalItem;
 use super::ledger_state::LedgerTable;
-use super::storage::{EntryLogs, LocationIndex};
+use super::space::Spaces;
+use super::storage::{EntryLogs, LocationIndex, Placement};
 use super::write_cache::WriteCache;
 use crate::domain::{BookieId, LedgerId};
-use crate::runtime::{DiskLock, MailboxSender, Runtime, Shutdown};
+use crate::runtime::{DiskLock, IndexError, MailboxSender, Runtime, Shutdown};
+use crate::{mutant, reached};
 
 /// Figures, counted where things happen.
 #[derive(Default)]
@@ -93,17 +95,6 @@ impl Leaving {
     }
 }
 
-/// How much the disk can still take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Space {
-    /// Everything.
-    Enough,
-    /// Fences, and what recovery and repair add.
-    Low,
-    /// Fences only.
-    Reserve,
-}
-
 /// What the tasks of one bookie share.
 pub(super) struct Shared {
     pub runtime: Runtime,
@@ -133,7 +124,8 @@ pub(super) struct Shared {
     /// Callers waiting for a last add confirmed to move.
     pub waiting_readers: AtomicUsize,
     queued_bytes: AtomicUsize,
-    space: AtomicU8,
+    /// Free space of the folders.
+    pub spaces: Arc<Spaces>,
 }
 
 /// The parts of [`Shared`] that start-up made.
@@ -149,6 +141,7 @@ pub(super) struct SharedParts {
     pub index: LocationIndex,
     pub counters: Counters,
     pub locks: Vec<Box<dyn DiskLock>>,
+    pub spaces: Arc<Spaces>,
 }
 
 impl Shared {
@@ -176,7 +169,7 @@ impl Shared {
             locks: Mutex::new(parts.locks),
             waiting_readers: AtomicUsize::new(0),
             queued_bytes: AtomicUsize::new(0),
-            space: AtomicU8::new(0),
+            spaces: parts.spaces,
         }
     }
 
@@ -196,29 +189,25 @@ impl Shared {
         self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// How much the disk can still take.
-    pub fn space(&self) -> Space {
-        match self.space.load(Ordering::Relaxed) {
-            0 => Space::Enough,
-            1 => Space::Low,
-            _ => Space::Reserve,
-        }
+    /// Where entries of a ledger go; `None` if it was deleted here.
+    pub fn place(&self, ledger: LedgerId) -> Option<Placement> {
+        let Some(state) = self.ledgers.find(ledger) else { return Some(Placement::default()) };
+        let deleted = state.facts().deleted;
+        (!deleted).then(|| self.spaces.place(&state))
     }
 
-    /// Takes note of the free space. Writes are welcome again only a quarter above the limit.
-    pub fn set_free_space(&self, free: u64) {
-        let low = self.config.free_space_low_bytes;
-        let space = if free < low / 4 {
-            2
-        } else if free < low || (self.space() != Space::Enough && free < low + low / 4) {
-            1
-        } else {
-            0
-        };
-        let before = self.space.swap(space, Ordering::Relaxed);
-        if before != space {
-            tracing::warn!(free, read_only = space > 0, "free disk space");
+    /// Passes on what the index said. An index that cannot be read is made again by the next start, so the
+    /// bookie takes nothing more and waits for it; reads of what the index still finds go on.
+    pub fn index_said<T>(&self, result: Result<T, IndexError>) -> Result<T, IndexError> {
+        if let Err(error) = &result
+            && self.poison.reason().is_none()
+            && !mutant!("S-index")
+        {
+            reached!("bookie: the index failed while running");
+            tracing::error!(%error, "the index failed");
+            self.poison.set(format!("the index must be made again: {error}"));
         }
+        result
     }
 
     /// A copy of this ledger is damaged.
@@ -247,10 +236,5 @@ impl Shared {
     /// Deleted ledgers to clean up.
     pub fn gone(&self) -> MutexGuard<'_, BTreeSet<LedgerId>> {
         self.gone.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// True for a ledger deleted here.
-    pub fn is_deleted(&self, ledger: LedgerId) -> bool {
-        self.ledgers.find(ledger).is_some_and(|ledger| ledger.facts().deleted)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::cookie::{Identity, begin_stamping, finish_stamping, identify};
+use super::cookie::{Identity, adopt, begin_stamping, finish_stamping, folders, identify};
 use super::journal::{
     JournalFiles, JournalPosition, JournalWriter, ReplayError, ReplayRecord, ReplayTarget,
     Replayed, group_again, replay,
@@ -14,6 +14,7 @@ use super::keeper::{Keeper, KeeperCommand};
 use super::ledger_state::{FenceState, LedgerFacts, LedgerTable};
 use super::record::{RecordHeader, RecordKind};
 use super::shared::{Counters, Shared, SharedParts};
+use super::space::Spaces;
 use super::storage::{
     CheckpointFile, EntryLogWriter, EntryLogs, FactsError, FactsLogWriter, FactsPlace,
     LocationIndex, read_facts, rebuild,
@@ -64,7 +65,8 @@ pub(super) async fn start(
 ) -> Result<(Arc<Shared>, MailboxSender<KeeperCommand>), BookieStartError> {
     let disk = runtime.disk.clone();
     let mut locks = Vec::new();
-    for folder in [&config.journal_directory, &config.ledger_directory] {
+    for folder in &folders(&config) {
+        let folder = &folder.path;
         disk.create_directory(folder).await?;
         // Its own name and the data folder's, or a power loss takes the folder and all that was synced in it.
         for parent in folder.ancestors().skip(1).take(2) {
@@ -81,6 +83,10 @@ pub(super) async fn start(
     );
     let (id, fresh) = match identify(&runtime, &config).await? {
         Identity::Known(id) => (id, false),
+        Identity::Grown(id, added) => {
+            adopt(&runtime, &config, id, &added).await?;
+            (id, false)
+        }
         Identity::Fresh => (first_start(&runtime, &config, &files).await?, true),
     };
     // A process that was killed may have left the checkpoint file's name not yet durable. Files it no longer
@@ -93,8 +99,8 @@ pub(super) async fn start(
     }
     let facts = FactsLogWriter::new(&disk, &config.ledger_directory, last.facts).await?;
     let counters = Counters::default();
-    let logs = Arc::new(EntryLogs::new(disk.clone(), config.ledger_directory.clone()));
-    let highest_log = cut_back(&disk, &config, &logs, &last).await?;
+    let logs = Arc::new(EntryLogs::new(disk.clone(), config.ledger_directories()));
+    let highest_log = cut_back(&disk, &logs, &last).await?;
     let index = open_index(&runtime, &config, &logs, &last, &ledgers, &counters).await?;
     let writer = EntryLogWriter::new(
         Arc::clone(&logs),
@@ -104,7 +110,16 @@ pub(super) async fn start(
         Arc::clone(&counters.entry_log_bytes),
     );
     let half_bytes_max = config.write_cache_bytes;
-    let mut target = Target { ledgers, index, writer, half: Half::default(), half_bytes_max };
+    let spaces = Spaces::new(config.ledger_directories().len(), config.free_space_low_bytes);
+    let spaces = Arc::new(spaces);
+    let mut target = Target {
+        ledgers,
+        index,
+        writer,
+        spaces: Arc::clone(&spaces),
+        half: Half::default(),
+        half_bytes_max,
+    };
     let replayed = replay(&files, last.mark, &mut target).await?;
     let Target { ledgers, index, writer, half, .. } = target;
     files.take_stock().await?;
@@ -126,6 +141,7 @@ pub(super) async fn start(
         index,
         counters,
         locks,
+        spaces,
     }));
     let gone = shared.ledgers.all();
     let gone = gone.iter().filter(|ledger| ledger.facts().deleted).map(|ledger| ledger.id);
@@ -169,8 +185,8 @@ async fn first_start(
     files: &JournalFiles,
 ) -> Result<BookieId, DiskError> {
     // The folders' own names must be as durable as the cookies in them.
-    for folder in [&config.journal_directory, &config.ledger_directory] {
-        for above in folder.ancestors().skip(1).take(2) {
+    for folder in &folders(config) {
+        for above in folder.path.ancestors().skip(1).take(2) {
             if !above.as_os_str().is_empty() {
                 runtime.disk.sync_directory(above).await?;
             }
@@ -212,7 +228,6 @@ async fn read_checkpoint(
 /// that never completed; the journal has it. Returns the highest log id seen.
 async fn cut_back(
     disk: &Disk,
-    config: &BookieConfig,
     logs: &EntryLogs,
     last: &CheckpointFile,
 ) -> Result<u64, BookieStartError> {
@@ -226,8 +241,7 @@ async fn cut_back(
         }
         if length > *extent {
             reached!("bookie: entry log cut back");
-            let path = config.ledger_directory.join(super::storage::entry_log_name(*log));
-            let file = disk.open(&path, CreateMode::Existing, OpenMode::Shared).await?;
+            let file = disk.open(&logs.path(*log), CreateMode::Existing, OpenMode::Shared).await?;
             file.set_length(*extent).await?;
             file.sync().await?;
         }
@@ -280,6 +294,7 @@ struct Target {
     ledgers: LedgerTable,
     index: LocationIndex,
     writer: EntryLogWriter,
+    spaces: Arc<Spaces>,
     half: Half,
     half_bytes_max: usize,
 }
@@ -293,7 +308,8 @@ impl ReplayTarget for Target {
         if self.half.bytes() >= self.half_bytes_max {
             reached!("bookie: flush during replay");
             let full = std::mem::take(&mut self.half);
-            let runs = self.writer.write_half(&full, |_| false, None).await?;
+            let place = |ledger| self.ledgers.find(ledger).map(|state| self.spaces.place(&state));
+            let runs = self.writer.write_half(&full, place, None).await?;
             // The mark stays: were this lost, the next start would replay the same again.
             let inserted = self.index.insert(&runs);
             inserted.map_err(|error| ReplayError::Index(error.to_string()))?;

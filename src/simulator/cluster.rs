@@ -44,6 +44,8 @@ pub struct ClusterNode {
     slot: Arc<Mutex<Slot>>,
     /// Virtual time before which the supervisor leaves it down.
     down_until: Duration,
+    /// Why its process gave up the last time, if it ever did.
+    pub gave_up_because: Option<String>,
 }
 
 /// All nodes of a run.
@@ -71,6 +73,7 @@ impl Cluster {
                 config: configure(&name, index, roles, plan, history),
                 slot: Arc::default(),
                 down_until: Duration::ZERO,
+                gave_up_because: None,
             })
             .collect();
         Self { nodes, world: world.clone(), gave_up: 0 }
@@ -113,6 +116,7 @@ impl Cluster {
             if let Some(reason) = gave_up {
                 tracing::info!(node = node.machine.name(), reason, "gave up, will be restarted");
                 self.gave_up += 1;
+                node.gave_up_because = Some(reason);
                 node.machine.crash();
                 node.down_until = now + Duration::from_millis(500);
             }
@@ -306,6 +310,9 @@ fn configure(
             free_space_low_bytes: 1024 * 1024,
             garbage_interval: Duration::from_secs(5),
             scrub_bytes_per_second: 64 * 1024,
+            more_ledger_directories: (2..=plan.ledger_directories)
+                .map(|number| data.join(format!("ledgers-{number}")))
+                .collect(),
             ..BookieConfig::below(&data)
         },
         ..NodeConfig::new(data, roles, plan.shape.quorum)

@@ -237,7 +237,22 @@ pub const MUTANTS: &[Mutant] = &[
         "S-fsync",
         "a bookie trusts a group read back after its sync failed",
     ),
+    scenario(
+        "flipped_bytes::in_the_index_while_the_bookie_runs",
+        "S-index",
+        "a bookie goes on with an index it cannot read",
+    ),
     on(Standalone, "S-mark", 8, "the mark moves before the entry log is synced"),
+    unit(
+        "bookie::tests::directories::a_ledger_that_moved",
+        "S-moved",
+        "a ledger goes on in an older log of another directory",
+    ),
+    unit(
+        "bookie::tests::damage::a_bad_last_group",
+        "S-witness",
+        "no group proves that the one before it was synced",
+    ),
     scenario(
         "fencing::a_fence_outlives_restarts_and_stops_the_old_writer",
         "S1",

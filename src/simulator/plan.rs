@@ -192,6 +192,8 @@ pub struct Plan {
     pub write_cache_bytes: usize,
     /// Journal file length, bytes: small ones make recycling frequent.
     pub journal_file_bytes: u64,
+    /// Ledger directories of each bookie. Scenarios ask for more than one; no run draws it.
+    pub ledger_directories: usize,
     /// Longest time between checkpoints.
     pub checkpoint_interval: Duration,
     /// Entries in a cursor's ledger before it is rolled.
@@ -270,6 +272,7 @@ impl Plan {
             ledger_entries_max: draw.pick("ledger entries", &[10, 50, 300, 100_000]),
             write_cache_bytes: draw.pick("write cache", &[16 * 1024, 128 * 1024, 4 * 1024 * 1024]),
             journal_file_bytes: draw.pick("journal file", &[128 * 1024, 1024 * 1024]),
+            ledger_directories: 1,
             checkpoint_interval: Duration::from_millis(
                 draw.pick("checkpoint", &[300, 1500, 10_000]),
             ),

@@ -87,6 +87,8 @@ pub(in crate::bookie) struct JournalWriter {
     file: File,
     position: JournalPosition,
     builder: GroupBuilder,
+    /// The last group holds records, and no later one proves yet that it was synced.
+    unwitnessed: bool,
     /// The file after this one, made ready beside the writing.
     next: Option<oneshot::Receiver<DiskResult<File>>>,
 }
@@ -100,7 +102,8 @@ impl JournalWriter {
         file: File,
         position: JournalPosition,
     ) -> Self {
-        Self { shared, files, mailbox, file, position, builder: GroupBuilder::new(), next: None }
+        let builder = GroupBuilder::new();
+        Self { shared, files, mailbox, file, position, builder, unwitnessed: false, next: None }
     }
 
     /// Writes until told to stop.
@@ -110,7 +113,7 @@ impl JournalWriter {
         self.make_next_ready();
         loop {
             if pending.is_empty() {
-                match self.mailbox.take_all().await {
+                match self.next_items().await {
                     Some(items) => pending = items,
                     None => return,
                 }
@@ -121,7 +124,10 @@ impl JournalWriter {
             let stop = self.fill_group(&mut pending, &mut group, cache_full);
             if !self.builder.is_empty() {
                 match self.write_group().await {
-                    Ok(()) => self.complete(&mut group),
+                    Ok(()) => {
+                        self.unwitnessed = !mutant!("S-witness");
+                        self.complete(&mut group);
+                    }
                     Err(WriteFailure::NoRoom(error)) => self.refuse_for_space(&error, &mut group),
                     Err(WriteFailure::Disk(error)) => self.poison(error.to_string(), &mut group),
                 }
@@ -131,6 +137,37 @@ impl JournalWriter {
                 let _ = stop.send(());
                 return;
             }
+        }
+    }
+
+    /// What is queued next; `None` if nothing will be. In a pause the last group gets its witness.
+    async fn next_items(&mut self) -> Option<VecDeque<JournalItem>> {
+        let delay = self.shared.config.journal_witness_delay;
+        let clock = self.shared.runtime.clock.clone();
+        while self.unwitnessed {
+            if let Ok(items) = clock.timeout(delay, self.mailbox.take_all()).await {
+                return items;
+            }
+            self.write_witness().await;
+        }
+        self.mailbox.take_all().await
+    }
+
+    /// Writes a group without records. Without room it is tried again after the next pause.
+    async fn write_witness(&mut self) {
+        if self.shared.poison.reason().is_some() {
+            self.unwitnessed = false;
+            return;
+        }
+        self.builder.begin(GROUP_ALIGNMENT);
+        match self.write_group().await {
+            Ok(()) => {
+                reached!("bookie: journal group witnessed");
+                self.unwitnessed = false;
+                self.shared.cache.lock().set_synced(self.position);
+            }
+            Err(WriteFailure::NoRoom(_)) => {}
+            Err(WriteFailure::Disk(error)) => self.poison(error.to_string(), &mut Vec::new()),
         }
     }
 

@@ -14,7 +14,7 @@ use bytes::{BufMut, BytesMut};
 use super::{Pace, Run, RunBuilder};
 use crate::bookie::record::{RecordHeader, u32_at, u64_at};
 use crate::bookie::write_cache::Half;
-use crate::domain::LedgerId;
+use crate::domain::{Entry, LedgerId};
 use crate::mutant;
 use crate::runtime::{CreateMode, Disk, DiskResult, File, OpenMode};
 
@@ -59,21 +59,38 @@ fn log_header(id: u64) -> [u8; LOG_HEADER_BYTES] {
     header
 }
 
-/// The folder of entry logs, with open files.
+/// Where entries of a ledger go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::bookie) struct Placement {
+    /// The ledger directory, counted from 0.
+    pub directory: usize,
+    /// The ledger's former entries are in another one.
+    pub moved: bool,
+}
+
+/// The folders of entry logs, with open files. Ids are of all folders together.
 pub(in crate::bookie) struct EntryLogs {
     disk: Disk,
-    directory: PathBuf,
+    directories: Vec<PathBuf>,
+    /// Which folder a log is in.
+    places: Mutex<BTreeMap<u64, usize>>,
     handles: Mutex<BTreeMap<u64, File>>,
 }
 
 impl EntryLogs {
-    /// The logs of this folder.
-    pub fn new(disk: Disk, directory: PathBuf) -> Self {
-        Self { disk, directory, handles: Mutex::default() }
+    /// The logs of these folders, at least one; [`Self::list`] finds them.
+    pub fn new(disk: Disk, directories: Vec<PathBuf>) -> Self {
+        Self { disk, directories, places: Mutex::default(), handles: Mutex::default() }
     }
 
-    fn path(&self, id: u64) -> PathBuf {
-        self.directory.join(entry_log_name(id))
+    /// Where a log is; in the first folder if it was never seen.
+    pub fn path(&self, id: u64) -> PathBuf {
+        let place = self.places().get(&id).copied().unwrap_or(0);
+        self.directories[place].join(entry_log_name(id))
+    }
+
+    fn places(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, usize>> {
+        self.places.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn handles(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, File>> {
@@ -82,10 +99,15 @@ impl EntryLogs {
 
     /// Ids and lengths of all logs, in id order.
     pub async fn list(&self) -> DiskResult<BTreeMap<u64, u64>> {
-        let names = self.disk.list(&self.directory).await?;
-        let logs =
-            names.iter().filter_map(|entry| Some((entry_log_id(&entry.name)?, entry.length)));
-        Ok(logs.collect())
+        let mut logs = BTreeMap::new();
+        for (place, directory) in self.directories.iter().enumerate() {
+            for entry in self.disk.list(directory).await? {
+                let Some(id) = entry_log_id(&entry.name) else { continue };
+                logs.insert(id, entry.length);
+                self.places().insert(id, place);
+            }
+        }
+        Ok(logs)
     }
 
     /// An open log.
@@ -103,10 +125,11 @@ impl EntryLogs {
         Ok(file)
     }
 
-    async fn create(&self, id: u64) -> DiskResult<File> {
+    async fn create(&self, id: u64, directory: usize) -> DiskResult<File> {
+        self.places().insert(id, directory);
         let file = self.disk.open(&self.path(id), CreateMode::CreateNew, OpenMode::Shared).await?;
         file.write_at(0, vec![bytes::Bytes::copy_from_slice(&log_header(id))]).await?;
-        self.disk.sync_directory(&self.directory).await?;
+        self.disk.sync_directory(&self.directories[directory]).await?;
         self.handles().insert(id, Arc::clone(&file));
         Ok(file)
     }
@@ -126,12 +149,16 @@ struct OpenLog {
     synced: u64,
 }
 
-/// Appends to the newest log. One per bookie.
+/// Appends to the newest log of each folder. One per bookie.
+///
+/// The logs a ledger's entries go to have rising ids, so that of two copies the one in the later log is the
+/// newer one: a ledger that comes from another folder begins a new log.
 pub(in crate::bookie) struct EntryLogWriter {
     logs: Arc<EntryLogs>,
     log_bytes_max: u64,
     next_id: u64,
-    open: Option<OpenLog>,
+    /// The one that is appended to in each folder.
+    open: Vec<Option<OpenLog>>,
     /// Lengths up to which logs are synced.
     extents: BTreeMap<u64, u64>,
     bytes_written: Arc<AtomicU64>,
@@ -146,7 +173,8 @@ impl EntryLogWriter {
         extents: BTreeMap<u64, u64>,
         bytes_written: Arc<AtomicU64>,
     ) -> Self {
-        Self { logs, log_bytes_max, next_id, open: None, extents, bytes_written }
+        let open = logs.directories.iter().map(|_| None).collect();
+        Self { logs, log_bytes_max, next_id, open, extents, bytes_written }
     }
 
     /// Lengths up to which logs count.
@@ -159,9 +187,9 @@ impl EntryLogWriter {
         self.next_id
     }
 
-    /// The log that is being appended to.
-    pub fn current(&self) -> Option<u64> {
-        self.open.as_ref().map(|open| open.id)
+    /// True for a log that is being appended to.
+    pub fn is_current(&self, id: u64) -> bool {
+        self.open.iter().flatten().any(|open| open.id == id)
     }
 
     /// A log is to be removed.
@@ -169,94 +197,103 @@ impl EntryLogWriter {
         self.extents.remove(&id);
     }
 
-    /// Writes and syncs all entries of a half but those of ledgers to skip. After an error the log is
-    /// abandoned as it is and the next call begins another.
-    pub async fn write_half<S>(
+    /// Writes and syncs all entries of a half, each ledger's where `place` says; those it says nothing of are
+    /// left out. After an error the logs are abandoned as they are and the next call begins others.
+    pub async fn write_half<P>(
         &mut self,
         half: &Half,
-        skip: S,
+        place: P,
         pace: Option<&Pace<'_>>,
     ) -> DiskResult<Vec<Run>>
     where
-        S: Fn(LedgerId) -> bool,
+        P: Fn(LedgerId) -> Option<Placement>,
     {
-        let result = self.write_entries(half, skip, pace).await;
+        let mut directories: Vec<Vec<_>> = self.open.iter().map(|_| Vec::new()).collect();
+        for (ledger, entries) in &half.ledgers {
+            let Some(Placement { directory, moved }) = place(*ledger) else { continue };
+            if moved && !mutant!("S-moved") {
+                self.open[directory] = None;
+            }
+            directories[directory].push((*ledger, entries));
+        }
+        let result = self.write_entries(half, &directories, pace).await;
         if result.is_err() {
-            self.open = None;
+            self.open.fill_with(|| None);
         }
         result
     }
 
-    async fn write_entries<S>(
+    async fn write_entries(
         &mut self,
         half: &Half,
-        skip: S,
+        directories: &[Vec<(LedgerId, &Vec<Entry>)>],
         pace: Option<&Pace<'_>>,
-    ) -> DiskResult<Vec<Run>>
-    where
-        S: Fn(LedgerId) -> bool,
-    {
+    ) -> DiskResult<Vec<Run>> {
         let whole = half.bytes().max(1) as f64;
         let mut handled = 0;
         let mut began = pace.map(|pace| pace.clock.now());
         let mut runs = RunBuilder::default();
         // Frequent small flushes need no buffer of a whole write.
         let mut buffer = BytesMut::with_capacity(half.bytes().min(WRITE_BYTES) + BUFFER_SLACK);
-        for (ledger, entries) in &half.ledgers {
-            if skip(*ledger) {
-                continue;
-            }
-            for entry in entries {
-                let (id, end) = self.place(&mut buffer).await?;
-                let header = RecordHeader::of_entry(entry);
-                let length = u32::try_from(header.total_length()).unwrap_or(u32::MAX);
-                runs.record(*ledger, entry.entry, id, end, length);
-                header.encode(&mut buffer);
-                buffer.put_slice(&entry.payload);
-                if buffer.len() >= WRITE_BYTES {
-                    handled += buffer.len();
-                    self.write(&mut buffer).await?;
-                    buffer.reserve(WRITE_BYTES + BUFFER_SLACK);
-                    if let (Some(pace), Some(since)) = (pace, began) {
-                        self.sync_beyond(PACED_SYNC_BYTES).await?;
-                        let worked = pace.clock.now().since(since);
-                        pace.rest(worked, handled as f64 / whole).await;
-                        began = Some(pace.clock.now());
+        for (directory, ledgers) in directories.iter().enumerate() {
+            for (ledger, entries) in ledgers {
+                for entry in *entries {
+                    let (id, end) = self.begin_record(directory, &mut buffer).await?;
+                    let header = RecordHeader::of_entry(entry);
+                    let length = u32::try_from(header.total_length()).unwrap_or(u32::MAX);
+                    runs.record(*ledger, entry.entry, id, end, length);
+                    header.encode(&mut buffer);
+                    buffer.put_slice(&entry.payload);
+                    if buffer.len() >= WRITE_BYTES {
+                        handled += buffer.len();
+                        self.write(directory, &mut buffer).await?;
+                        buffer.reserve(WRITE_BYTES + BUFFER_SLACK);
+                        if let (Some(pace), Some(since)) = (pace, began) {
+                            self.sync_beyond(directory, PACED_SYNC_BYTES).await?;
+                            let worked = pace.clock.now().since(since);
+                            pace.rest(worked, handled as f64 / whole).await;
+                            began = Some(pace.clock.now());
+                        }
                     }
                 }
             }
+            handled += buffer.len();
+            self.write(directory, &mut buffer).await?;
+            self.sync(directory).await?;
         }
-        self.write(&mut buffer).await?;
-        self.sync().await?;
         Ok(runs.finish())
     }
 
     /// The log and offset of the next record, after beginning another log if this one is full.
-    async fn place(&mut self, buffer: &mut BytesMut) -> DiskResult<(u64, u64)> {
+    async fn begin_record(
+        &mut self,
+        directory: usize,
+        buffer: &mut BytesMut,
+    ) -> DiskResult<(u64, u64)> {
         let full =
             |open: &OpenLog, buffered: usize| open.written + buffered as u64 >= self.log_bytes_max;
-        if self.open.as_ref().is_some_and(|open| full(open, buffer.len())) {
-            self.write(buffer).await?;
-            self.sync().await?;
-            self.open = None;
+        if self.open[directory].as_ref().is_some_and(|open| full(open, buffer.len())) {
+            self.write(directory, buffer).await?;
+            self.sync(directory).await?;
+            self.open[directory] = None;
         }
-        let open = match self.open.take() {
+        let open = match self.open[directory].take() {
             Some(open) => open,
             None => {
                 let id = self.next_id;
                 // Counted up even if creating fails: the name may be there all the same.
                 self.next_id += 1;
-                let file = self.logs.create(id).await?;
+                let file = self.logs.create(id, directory).await?;
                 OpenLog { id, file, written: LOG_HEADER_BYTES as u64, synced: 0 }
             }
         };
         let place = (open.id, open.written + buffer.len() as u64);
-        self.open = Some(open);
+        self.open[directory] = Some(open);
         Ok(place)
     }
 
-    async fn write(&mut self, buffer: &mut BytesMut) -> DiskResult<()> {
-        let Some(open) = &mut self.open else { return Ok(()) };
+    async fn write(&mut self, directory: usize, buffer: &mut BytesMut) -> DiskResult<()> {
+        let Some(open) = &mut self.open[directory] else { return Ok(()) };
         let bytes = buffer.split().freeze();
         let length = bytes.len() as u64;
         if length > 0 {
@@ -264,17 +301,18 @@ impl EntryLogWriter {
         }
         open.written += length;
         self.bytes_written.fetch_add(length, Ordering::Relaxed);
-        self.sync_beyond(SYNC_BYTES).await
+        self.sync_beyond(directory, SYNC_BYTES).await
     }
 
     /// Syncs if at least so many bytes are not.
-    async fn sync_beyond(&mut self, bytes: u64) -> DiskResult<()> {
-        let due = self.open.as_ref().is_some_and(|open| open.written - open.synced >= bytes);
-        if due { self.sync().await } else { Ok(()) }
+    async fn sync_beyond(&mut self, directory: usize, bytes: u64) -> DiskResult<()> {
+        let open = self.open[directory].as_ref();
+        let due = open.is_some_and(|open| open.written - open.synced >= bytes);
+        if due { self.sync(directory).await } else { Ok(()) }
     }
 
-    async fn sync(&mut self) -> DiskResult<()> {
-        let Some(open) = &mut self.open else { return Ok(()) };
+    async fn sync(&mut self, directory: usize) -> DiskResult<()> {
+        let Some(open) = &mut self.open[directory] else { return Ok(()) };
         if open.written > open.synced {
             if !mutant!("S-mark") {
                 open.file.sync().await?;

@@ -8,7 +8,8 @@
 //!  8 u64 id, zeros                             u32 CRC-32C of that number and the ledgers
 //! 60 u32 CRC-32C of the 60                     ledgers: u64 id, u64 creator, i64 last add confirmed,
 //!        bytes before                                   i64 last entry,
-//!                                                       u64 flags (1 fenced, 2 deleted, 4 limbo)
+//!                                                       u64 flags (1 fenced, 2 deleted, 4 limbo; bits
+//!                                                       8 to 15: ledger directory + 1, 0: none)
 //! ```
 //! A later stretch overrides an earlier one, ledger by ledger. A file is only appended to in the life of the
 //! bookie that began it, and is replaced by a new one when most of it is overridden; ids are never used twice.
@@ -202,7 +203,8 @@ fn encode_stretch(facts: &[LedgerFact], out: &mut BytesMut) {
         // A fence on its way to the journal may be kept: it was asked for.
         let fenced = u64::from(facts.fence != FenceState::Open);
         let flags = fenced | u64::from(facts.deleted) << 1 | u64::from(facts.limbo) << 2;
-        out.put_u64_le(flags);
+        let directory = facts.directory.map_or(0, |directory| u64::from(directory) + 1);
+        out.put_u64_le(flags | directory << 8);
     }
     let stretch = &mut out[begin..];
     let checksum = stretch_checksum(stretch);
@@ -241,6 +243,8 @@ fn decode_ledger(bytes: &[u8]) -> LedgerFact {
         fence: if flags & 1 != 0 { FenceState::Durable } else { FenceState::Open },
         deleted: flags & 2 != 0,
         limbo: flags & 4 != 0,
+        // What is known from before there were several is in the first.
+        directory: Some((flags >> 8 & 0xff).checked_sub(1).map_or(0, |directory| directory as u8)),
         last_add_confirmed: EntryId(u64_at(bytes, 16) as i64),
         last_entry: EntryId(u64_at(bytes, 24) as i64),
     };
@@ -256,6 +260,7 @@ mod tests {
         facts.bind_logged = true;
         facts.fence = FenceState::Durable;
         facts.deleted = deleted;
+        facts.directory = Some(3);
         facts.last_entry = EntryId(last_entry);
         facts
     }

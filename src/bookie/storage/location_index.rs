@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 use bytes::Bytes;
 
 use super::Run;
-use super::run::run_key;
+use super::run::{RUN_KEY, run_key};
 use crate::bookie::record::u64_at;
 use crate::domain::{EntryId, LedgerId};
 use crate::reached;
@@ -14,6 +14,18 @@ use crate::runtime::{IndexChange, IndexError, OrderedIndex};
 
 const NUMBER_KEY: &[u8] = b"m";
 const PAGE: usize = 256;
+
+/// A pair that is not a run must not be taken for none: its entries would be called absent.
+fn decode(key: &Bytes, value: &Bytes) -> Result<Run, IndexError> {
+    Run::decode(key, value).ok_or_else(|| {
+        reached!("bookie: a pair of the index is not a run");
+        IndexError { operation: "decode", detail: format!("{key:?} is not a run") }
+    })
+}
+
+fn decode_all(pairs: &[(Bytes, Bytes)]) -> Result<Vec<Run>, IndexError> {
+    pairs.iter().map(|(key, value)| decode(key, value)).collect()
+}
 
 /// What refers to one entry log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,14 +79,16 @@ impl LocationIndex {
             return Ok(None);
         }
         let found = self.index.at_or_below(&run_key(ledger, entry))?;
-        let run = found.and_then(|(key, value)| Run::decode(&key, &value));
+        // Below the first run lies the number.
+        let found = found.filter(|(key, _)| key.first() == Some(&RUN_KEY));
+        let run = found.map(|(key, value)| decode(&key, &value)).transpose()?;
         Ok(run.filter(|run| run.holds(ledger, entry)))
     }
 
     /// Up to a page of runs from (ledger, entry) on, of any ledger.
     pub fn page(&self, ledger: LedgerId, entry: EntryId) -> Result<Vec<Run>, IndexError> {
         let pairs = self.index.range(&run_key(ledger, entry), b"s", PAGE)?;
-        Ok(pairs.iter().filter_map(|(key, value)| Run::decode(key, value)).collect())
+        decode_all(&pairs)
     }
 
     /// Counts what refers to each log, and drops runs of stretches that do not count: written by a flush
@@ -133,7 +147,7 @@ impl LocationIndex {
         while from < new.end {
             let pairs = self.index.range(&run_key(new.ledger, from), &to, PAGE)?;
             let full = pairs.len() == PAGE;
-            overlapping.extend(pairs.iter().filter_map(|(key, value)| Run::decode(key, value)));
+            overlapping.extend(decode_all(&pairs)?);
             match overlapping.last() {
                 Some(last) if full => from = last.first.next(),
                 _ => break,
@@ -180,9 +194,7 @@ impl LocationIndex {
             }
             let mut changes = Vec::new();
             for (key, value) in pairs {
-                if let Some(run) = Run::decode(&key, &value) {
-                    self.count(&run, false);
-                }
+                self.count(&decode(&key, &value)?, false);
                 changes.push(IndexChange::Remove { key });
             }
             self.index.apply(changes)?;

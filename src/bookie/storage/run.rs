@@ -11,6 +11,8 @@ const RUN_STRIDE: i64 = 8;
 const RUN_BYTES_MAX: u64 = 1024 * 1024;
 const FIXED_BYTES: usize = 36;
 const KEY_BYTES: usize = 17;
+/// First byte of a run's key.
+pub(super) const RUN_KEY: u8 = b'r';
 
 /// One run.
 ///
@@ -42,7 +44,7 @@ pub(in crate::bookie) struct Run {
 /// The key of a run that begins with this entry.
 pub(super) fn run_key(ledger: LedgerId, first: EntryId) -> Bytes {
     let mut key = BytesMut::with_capacity(KEY_BYTES);
-    key.put_u8(b'r');
+    key.put_u8(RUN_KEY);
     key.put_u64(ledger.0);
     key.put_u64(u64::try_from(first.0).unwrap_or(0));
     key.freeze()
@@ -65,7 +67,7 @@ impl Run {
 
     /// The run of an index pair; `None` if it is not one.
     pub fn decode(key: &[u8], value: &[u8]) -> Option<Self> {
-        if key.len() != KEY_BYTES || key[0] != b'r' || value.len() < FIXED_BYTES {
+        if key.len() != KEY_BYTES || key[0] != RUN_KEY || value.len() < FIXED_BYTES {
             return None;
         }
         let ledger = u64::from_be_bytes(key[1..9].try_into().ok()?);

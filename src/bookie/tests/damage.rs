@@ -154,3 +154,69 @@ async fn a_damaged_checkpoint_file_or_a_lost_log_refuses_the_start() {
     lost.remove().await;
     folder.remove().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bad_last_group_is_corruption_once_a_witness_follows_it() {
+    let folder = Folder::new(&runtime()).await;
+    let config =
+        BookieConfig { journal_witness_delay: Duration::from_millis(1), ..folder.config() };
+    let directory = Arc::new(Presences::default());
+    let bookie = Bookie::start(folder.runtime.clone(), config, directory).await.unwrap();
+    bookie.checkpoint().await.unwrap();
+    add(&bookie, batch(1, 0..3, 2000)).await.unwrap();
+    for _ in 0..3000 {
+        if last_groups(&folder).await.1.len() == 2 {
+            break;
+        }
+        folder.runtime.clock.sleep(Duration::from_millis(1)).await;
+    }
+    let copy = folder.crash_copy(true).await;
+    bookie.stop().await;
+    let (path, offsets) = last_groups(&copy).await;
+    assert_eq!(offsets.len(), 2, "a group and its witness");
+    for (bad, is_refused) in [(offsets[0], true), (offsets[0] + 3000, true), (offsets[1], false)] {
+        let damaged = copy.crash_copy(true).await;
+        flip(&damaged.runtime, &damaged.path.join("journal").join(path.file_name().unwrap()), bad)
+            .await;
+        match damaged.start().await {
+            Ok(other) => {
+                assert!(!is_refused, "byte {bad}");
+                assert_holds(&other, 1, 0..3).await;
+                other.stop().await;
+            }
+            Err(error) => {
+                assert!(is_refused && matches!(error, BookieStartError::Corrupt(_)), "{error}");
+            }
+        }
+        damaged.remove().await;
+    }
+    copy.remove().await;
+    folder.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_that_went_back_in_time_is_made_again() {
+    let folder = Folder::new(&runtime()).await;
+    let bookie = folder.start().await.unwrap();
+    add(&bookie, batch(1, 0..10, 100)).await.unwrap();
+    bookie.checkpoint().await.unwrap();
+    let former = folder.crash_copy(true).await;
+    add(&bookie, batch(1, 10..20, 100)).await.unwrap();
+    bookie.checkpoint().await.unwrap();
+    let copy = folder.crash_copy(false).await;
+    copy_folder(
+        &copy.runtime,
+        &former.path.join("ledgers/index"),
+        &copy.path.join("ledgers/index"),
+        true,
+    )
+    .await;
+    let other = copy.start().await.unwrap();
+    assert_holds(&other, 1, 0..20).await;
+    assert_eq!(read_ids(&other, 1, 20).await, Err(ReadError::Absent));
+    other.stop().await;
+    bookie.stop().await;
+    former.remove().await;
+    copy.remove().await;
+    folder.remove().await;
+}

@@ -12,10 +12,12 @@ use crate::runtime::{
 
 /// What fails now.
 #[derive(Default)]
-struct Faults {
+pub(super) struct Faults {
     journal_sync: AtomicBool,
     log_sync: AtomicBool,
-    free_space: AtomicU64,
+    pub(super) free_space: AtomicU64,
+    /// Free space of folders called `ledgers-2`.
+    pub(super) free_space_of_second: AtomicU64,
 }
 
 impl Faults {
@@ -88,7 +90,10 @@ impl DiskDriver for FaultyDisk {
     async fn sync_directory(&self, path: &Path) -> DiskResult<()> {
         self.0.sync_directory(path).await
     }
-    async fn free_space(&self, _path: &Path) -> DiskResult<u64> {
+    async fn free_space(&self, path: &Path) -> DiskResult<u64> {
+        if path.ends_with("ledgers-2") {
+            return Ok(self.1.free_space_of_second.load(Ordering::SeqCst));
+        }
         Ok(self.1.free_space.load(Ordering::SeqCst))
     }
     async fn lock(&self, path: &Path) -> DiskResult<Box<dyn DiskLock>> {
@@ -96,9 +101,10 @@ impl DiskDriver for FaultyDisk {
     }
 }
 
-async fn faulty() -> (Folder, Arc<Faults>) {
+pub(super) async fn faulty() -> (Folder, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
     faults.free_space.store(1 << 40, Ordering::SeqCst);
+    faults.free_space_of_second.store(1 << 40, Ordering::SeqCst);
     let mut runtime = runtime();
     runtime.disk = Disk::new(Arc::new(FaultyDisk(runtime.disk.clone(), Arc::clone(&faults))));
     (Folder::new(&runtime).await, faults)

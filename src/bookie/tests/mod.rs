@@ -2,6 +2,7 @@
 //! played by copying the folders while the bookie runs and starting another on the copy.
 
 mod damage;
+mod directories;
 mod facts;
 mod faulty_disk;
 mod fence;
@@ -64,6 +65,8 @@ impl Folder {
         BookieConfig {
             journal_file_bytes: 256 * 1024,
             journal_group_bytes: 32 * 1024,
+            // Tests count groups.
+            journal_witness_delay: Duration::from_secs(1000),
             write_cache_bytes: 256 * 1024,
             // Checkpoints happen when a test asks, or when a half is full.
             checkpoint_interval: Duration::from_secs(1000),

@@ -104,6 +104,10 @@ impl BookieSettings {
         if !self.ledger_directory.as_os_str().is_empty() {
             config.ledger_directory.clone_from(&self.ledger_directory);
         }
+        if let Some((first, others)) = self.ledger_directories.split_first() {
+            config.ledger_directory.clone_from(first);
+            config.more_ledger_directories = others.to_vec();
+        }
         config.rack.clone_from(&self.rack);
         config.journal_file_bytes = self.journal_file_bytes;
         config.journal_group_bytes = self.journal_group_bytes;

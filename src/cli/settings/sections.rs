@@ -135,6 +135,8 @@ pub(crate) struct GrpcSettings {
 pub(crate) struct BookieSettings {
     pub(crate) journal_directory: PathBuf,
     pub(crate) ledger_directory: PathBuf,
+    /// Instead of `ledger_directory`: several, the first one with index and checkpoint.
+    pub(crate) ledger_directories: Vec<PathBuf>,
     /// What this bookie fails together with.
     pub(crate) rack: Rack,
     pub(crate) journal_file_bytes: u64,
@@ -299,6 +301,7 @@ impl Default for BookieSettings {
         Self {
             journal_directory: PathBuf::new(),
             ledger_directory: PathBuf::new(),
+            ledger_directories: Vec::new(),
             rack: config.rack,
             journal_file_bytes: config.journal_file_bytes,
             journal_group_bytes: config.journal_group_bytes,

@@ -27,6 +27,8 @@ struct Store {
     /// Changes since the store was made, to tell which a flush covers.
     applied: u64,
     crashed: bool,
+    /// Keys whose pairs do not match their checksums any more. Only destroying the index helps.
+    rotten: BTreeSet<Bytes>,
 }
 
 /// The indexes of a node; they outlive its processes.
@@ -46,6 +48,19 @@ fn apply(pairs: &mut Pairs, change: &IndexChange) {
 }
 
 impl Store {
+    /// An engine checks what it reads, so rot is an error and never another value. Reading and changing
+    /// a pair both read it.
+    fn check<'a>(
+        &self,
+        operation: &'static str,
+        mut keys: impl Iterator<Item = &'a Bytes>,
+    ) -> Result<(), IndexError> {
+        match keys.any(|key| self.rotten.contains(key)) {
+            true => Err(failed(operation, "injected: a page does not match its checksum")),
+            false => Ok(()),
+        }
+    }
+
     fn make_durable(&mut self, count: usize) {
         let count = count.min(self.pending.len());
         for change in self.pending.drain(..count) {
@@ -119,6 +134,35 @@ impl SimNode {
     }
 }
 
+impl SimNode {
+    /// Makes up to `count` durable pairs of the indexes the filter takes unreadable, as flipped bytes in an
+    /// index's files do. Returns how many.
+    pub fn rot_indexes(&self, takes: impl Fn(&Path) -> bool, count: usize) -> usize {
+        let mut indexes = lock(&self.state.indexes);
+        let indexes = &mut *indexes;
+        let pairs: Vec<(PathBuf, Bytes)> = indexes
+            .stores
+            .iter()
+            .filter(|(path, _)| takes(path))
+            .flat_map(|(path, store)| store.durable.keys().map(|key| (path.clone(), key.clone())))
+            .collect();
+        let mut rotten = 0;
+        for _ in 0..count {
+            let (key, value) = indexes.site.next(self.shared.seed, DecisionKind::IndexRot);
+            let Some((path, pair)) = pairs.get(below(value, pairs.len() as u64) as usize) else {
+                break;
+            };
+            if let Some(store) = indexes.stores.get_mut(path)
+                && self.shared.admit(key, value)
+            {
+                rotten += usize::from(store.rotten.insert(pair.clone()));
+                self.shared.event(EventKind::Index, [u64::from(self.id()), 4, rotten as u64]);
+            }
+        }
+        rotten
+    }
+}
+
 /// Opens indexes for one start of a node.
 pub(super) struct SimIndexes {
     pub(super) shared: Arc<Shared>,
@@ -180,14 +224,14 @@ impl SimIndex {
     fn with<T>(
         &self,
         operation: &'static str,
-        work: impl FnOnce(&mut Store) -> T,
+        work: impl FnOnce(&mut Store) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
         if !self.node.is_start(self.start) {
             return Err(failed(operation, "this process is gone"));
         }
         let mut indexes = lock(&self.node.indexes);
         match indexes.stores.get_mut(&self.path) {
-            Some(store) => Ok(work(store)),
+            Some(store) => work(store),
             None => Err(failed(operation, "the index was destroyed")),
         }
     }
@@ -200,12 +244,20 @@ fn pair((key, value): (&Bytes, &Bytes)) -> (Bytes, Bytes) {
 #[async_trait]
 impl IndexDriver for SimIndex {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, IndexError> {
-        self.with("get", |store| store.current.get(key).cloned())
+        self.with("get", |store| {
+            let found = store.current.get_key_value(key);
+            store.check("get", found.iter().map(|(key, _)| *key))?;
+            Ok(found.map(|(_, value)| value.clone()))
+        })
     }
 
     fn at_or_below(&self, key: &[u8]) -> Result<Option<(Bytes, Bytes)>, IndexError> {
         let key = Bytes::copy_from_slice(key);
-        self.with("at or below", |store| store.current.range(..=key).next_back().map(pair))
+        self.with("at or below", |store| {
+            let found = store.current.range(..=key).next_back();
+            store.check("at or below", found.iter().map(|(key, _)| *key))?;
+            Ok(found.map(pair))
+        })
     }
 
     fn range(
@@ -218,24 +270,33 @@ impl IndexDriver for SimIndex {
             return Ok(Vec::new());
         }
         let (from, to) = (Bytes::copy_from_slice(from), Bytes::copy_from_slice(to));
-        self.with("range", |store| store.current.range(from..to).take(limit).map(pair).collect())
+        self.with("range", |store| {
+            let found = || store.current.range(from.clone()..to.clone()).take(limit);
+            store.check("range", found().map(|(key, _)| key))?;
+            Ok(found().map(pair).collect())
+        })
     }
 
     fn apply(&self, changes: Vec<IndexChange>) -> Result<(), IndexError> {
         let count = changes.len() as u64;
         self.with("apply", |store| {
+            let keys = changes.iter().map(|change| match change {
+                IndexChange::Put { key, .. } | IndexChange::Remove { key } => key,
+            });
+            store.check("apply", keys)?;
             for change in &changes {
                 apply(&mut store.current, change);
             }
             store.applied += count;
             store.pending.extend(changes);
+            Ok(())
         })?;
         self.shared.event(EventKind::Index, [u64::from(self.node.id), 2, count]);
         Ok(())
     }
 
     async fn flush(&self) -> Result<(), IndexError> {
-        let upto = self.with("flush", |store| store.applied)?;
+        let upto = self.with("flush", |store| Ok(store.applied))?;
         let (least, tail, slowness, rate) = {
             let disk = lock(&self.node.disk);
             let settings = &disk.settings;
@@ -262,6 +323,7 @@ impl IndexDriver for SimIndex {
             let later = usize::try_from(store.applied - upto).unwrap_or(usize::MAX);
             let count = store.pending.len().saturating_sub(later);
             store.make_durable(count);
+            Ok(())
         })?;
         self.shared.event(EventKind::Index, [u64::from(self.node.id), 3, upto]);
         Ok(())

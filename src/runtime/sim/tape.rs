@@ -67,10 +67,12 @@ pub enum DecisionKind {
     IndexFlush,
     /// An operator asked a node's program for something.
     Operation,
+    /// A pair of an index at rest became unreadable.
+    IndexRot,
 }
 
 /// How many kinds there are.
-pub(super) const DECISION_KINDS: usize = DecisionKind::Operation as usize + 1;
+pub(super) const DECISION_KINDS: usize = DecisionKind::IndexRot as usize + 1;
 
 /// Names one decision: kind, place and how many times that place had been asked for that kind before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

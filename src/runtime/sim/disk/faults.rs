@@ -196,6 +196,23 @@ impl SimNode {
         rotted
     }
 
+    /// Flips one bit at rest; false if there is no such place.
+    pub fn flip(&self, path: &Path, offset: u64, bit: u8) -> bool {
+        let mut disk = lock(&self.state.disk);
+        let found = disk.names.files().into_iter().find(|(name, _)| name == path);
+        let Some((_, number)) = found else { return false };
+        let (key, _) = disk.site.next(self.shared.seed, DecisionKind::BitRot);
+        let Some(inode) = disk.inodes.get_mut(&number) else { return false };
+        let is_there = offset < inode.durable.length();
+        if !is_there || !self.shared.admit(key, offset) {
+            return false;
+        }
+        inode.durable.flip(offset, bit);
+        inode.current.flip(offset, bit);
+        self.shared.event(EventKind::DiskFault, [u64::from(self.id()), number, offset]);
+        true
+    }
+
     /// Paths and lengths of all files, as the process sees them; for checkers.
     pub fn files(&self) -> Vec<(PathBuf, u64)> {
         let disk = lock(&self.state.disk);
