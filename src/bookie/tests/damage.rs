@@ -3,6 +3,8 @@
 use super::*;
 use crate::bookie::inspect;
 use crate::bookie::journal::{GROUP_HEADER_BYTES, GroupHeader};
+use crate::bookie::storage::LocationIndex;
+use crate::runtime::IndexChange;
 use crate::runtime::real::runtime;
 
 /// Offsets of the groups in a copied journal file.
@@ -218,5 +220,23 @@ async fn an_index_that_went_back_in_time_is_made_again() {
     bookie.stop().await;
     former.remove().await;
     copy.remove().await;
+    folder.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pair_that_is_no_run_is_an_error_and_never_nothing() {
+    let folder = Folder::new(&runtime()).await;
+    let raw = folder.runtime.indexes.open(&folder.path.join("index")).await.unwrap();
+    let index = LocationIndex::new(Arc::clone(&raw));
+    assert_eq!(index.find(LedgerId(1), EntryId(3)), Ok(None));
+    let mut key = vec![b'r'];
+    key.extend(1_u64.to_be_bytes());
+    key.extend(0_u64.to_be_bytes());
+    let put = IndexChange::Put { key: key.into(), value: Bytes::from_static(b"no run") };
+    raw.apply(vec![put]).unwrap();
+    assert!(index.find(LedgerId(1), EntryId(3)).is_err());
+    assert!(index.page(LedgerId(1), EntryId(0)).is_err());
+    assert!(index.remove_ledger(LedgerId(1)).is_err());
+    drop((index, raw));
     folder.remove().await;
 }

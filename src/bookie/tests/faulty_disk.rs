@@ -15,6 +15,7 @@ use crate::runtime::{
 pub(super) struct Faults {
     journal_sync: AtomicBool,
     log_sync: AtomicBool,
+    checkpoint_file: AtomicBool,
     pub(super) free_space: AtomicU64,
     /// Free space of folders called `ledgers-2`.
     pub(super) free_space_of_second: AtomicU64,
@@ -24,7 +25,8 @@ impl Faults {
     fn check(&self, path: &Path) -> DiskResult<()> {
         let name = path.to_string_lossy();
         let fails = (name.ends_with(".journal") && self.journal_sync.load(Ordering::SeqCst))
-            || (name.ends_with(".entries") && self.log_sync.load(Ordering::SeqCst));
+            || (name.ends_with(".entries") && self.log_sync.load(Ordering::SeqCst))
+            || (path.ends_with("checkpoint") && self.checkpoint_file.load(Ordering::SeqCst));
         if fails {
             return Err(DiskError::new(
                 DiskOperation::Sync,
@@ -73,6 +75,7 @@ impl DiskDriver for FaultyDisk {
         Ok(Arc::new(FaultyFile(file, path.to_owned(), Arc::clone(&self.1))))
     }
     async fn rename(&self, from: &Path, to: &Path) -> DiskResult<()> {
+        self.1.check(to)?;
         self.0.rename(from, to).await
     }
     async fn remove(&self, path: &Path) -> DiskResult<()> {
@@ -148,6 +151,28 @@ async fn a_failed_flush_goes_first_the_next_time() {
     let copy = folder.crash_copy(true).await;
     let other = copy.start().await.unwrap();
     assert_holds(&other, 1, 0..9).await;
+    other.stop().await;
+    bookie.stop().await;
+    copy.remove().await;
+    folder.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_of_a_checkpoint_that_did_not_complete_are_dropped() {
+    let (folder, faults) = faulty().await;
+    let bookie = folder.start().await.unwrap();
+    add(&bookie, batch(1, 0..5, 100)).await.unwrap();
+    bookie.checkpoint().await.unwrap();
+    add(&bookie, batch(1, 5..9, 100)).await.unwrap();
+    add(&bookie, batch(2, 0..3, 100)).await.unwrap();
+    // Entries and index are durable, and nothing says that they count.
+    faults.checkpoint_file.store(true, Ordering::SeqCst);
+    bookie.checkpoint().await.unwrap_err();
+    let copy = folder.crash_copy(true).await;
+    faults.checkpoint_file.store(false, Ordering::SeqCst);
+    let other = copy.start().await.unwrap();
+    assert_holds(&other, 1, 0..9).await;
+    assert_holds(&other, 2, 0..3).await;
     other.stop().await;
     bookie.stop().await;
     copy.remove().await;
