@@ -30,6 +30,10 @@ storm TIME="10m" TOPOLOGY="swarm":
 replay SEED TOPOLOGY="cluster":
     cargo run --release -- sim replay {{SEED}} --topology {{TOPOLOGY}}
 
+# What a failed seed needs to fail, as a test: `just shrink 42 swarm 5m`.
+shrink SEED TOPOLOGY="cluster" BUDGET="1m":
+    cargo run --release -- sim shrink {{SEED}} --topology {{TOPOLOGY}} --budget {{BUDGET}}
+
 # Plant each bug and see it caught; `just mutants 5` hunts each five times and shows the median.
 mutants HUNTS="1":
     cargo build --release --features mutants

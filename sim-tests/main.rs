@@ -20,6 +20,7 @@ mod power_loss;
 mod reached_marks;
 mod recovery;
 mod repair;
+mod shrunk_runs;
 mod streams;
 mod support;
 mod takeover;

@@ -16,6 +16,7 @@ use seawall::runtime::{Runtime, Shutdown, Task};
 use seawall::simulator::cluster::Cluster;
 use seawall::simulator::history::{HistoryClock, MessageNumber, SharedHistory, encode_body};
 use seawall::simulator::plan::{Plan, Topology};
+use seawall::simulator::trial::Trial;
 use seawall::simulator::workloads::{Told, WorkloadClient, WorkloadContext};
 
 /// The one topic of a scenario.
@@ -65,6 +66,13 @@ where
     if let Err(panic) = run.join() {
         std::panic::resume_unwind(panic);
     }
+}
+
+/// Does a trial, as `sim shrink` prints it, and demands that it breaks no promise.
+pub fn keeps_every_promise(trial: &str) {
+    let trial: Trial = serde_json::from_str(trial).unwrap();
+    let run = std::thread::spawn(move || seawall::simulator::run(&trial, false).0);
+    assert_eq!(run.join().unwrap().violations, []);
 }
 
 impl Stage {

@@ -188,6 +188,8 @@ mod tests {
             "seawall sim run --for 10m --first 7 --junit a.xml --summary b.json",
             "seawall sim replay 42 --topology cluster --profile clock --mutant S8",
             "seawall sim mutants --hunts 5 --seeds 0..100 --only S8,B16 --profile crash",
+            "seawall sim shrink 42 --topology cluster --profile storm --mutant S8 --budget 5m --jobs 2",
+            r#"seawall sim replay 42 --cuts {"strikes":[3,7],"storm_ms":400}"#,
             "seawall sim one 42 --topology standalone --profile swarm",
             "seawall consume t -s sub -n 0 -t key_shared -p earliest --timeout 5s --no-ack",
         ] {
@@ -204,6 +206,8 @@ mod tests {
             "seawall sim run --first 7",
             "seawall sim run --profile hail",
             "seawall sim mutants --hunts 0",
+            "seawall sim shrink",
+            r#"seawall sim replay 42 --cuts {"storms":1}"#,
             "seawall sim replay --topology cluster",
             "seawall read t --from 7 --tail",
             "seawall produce t -p no-equals-sign",

@@ -11,6 +11,7 @@ use super::checkers::{
     CONSENSUS_CHECKERS, Finding, HISTORY_CHECKERS, METADATA_CHECKERS, Violation,
 };
 use super::history::{HistoryClock, SharedHistory};
+use super::nemesis::Strike;
 use super::plan::Plan;
 use super::workloads::{
     ConsumerRole, EXCLUSIVE, SHARED, WorkloadContext, consume, damage, look_at_the_rest,
@@ -71,6 +72,8 @@ pub struct Outcome {
     pub recovered_after: Option<Duration>,
     /// How often a node gave up by itself.
     pub gave_up: u64,
+    /// When the nemesis of a simulated world struck.
+    pub strikes: Vec<Strike>,
 }
 
 impl Outcome {

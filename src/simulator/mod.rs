@@ -7,6 +7,8 @@ pub mod checkers;
 pub mod clients;
 /// The nodes of a run.
 pub mod cluster;
+/// What is left out of a run.
+pub mod cuts;
 mod draw;
 /// What clients did and were told.
 pub mod history;
@@ -105,6 +107,7 @@ fn judge(trial: &Trial, ended: &RunReport<clients::Outcome>, history: &SharedHis
     let mut compared = BTreeMap::new();
     let (mut writable, mut recovered) = (None, None);
     let mut faults: BTreeMap<String, u64> = BTreeMap::new();
+    let mut strikes = Vec::new();
     if let Some(outcome) = &ended.output {
         for (name, finding) in &outcome.findings {
             *compared.entry(name.clone()).or_default() += finding.compared;
@@ -113,6 +116,7 @@ fn judge(trial: &Trial, ended: &RunReport<clients::Outcome>, history: &SharedHis
         writable = outcome.writable_after.map(|after| after.as_millis() as u64);
         recovered = outcome.recovered_after.map(|after| after.as_millis() as u64);
         faults.insert("gave-up".to_owned(), outcome.gave_up);
+        strikes.clone_from(&outcome.strikes);
     }
     for decision in &ended.decisions {
         let kind = serde_json::to_value(decision.key.kind).unwrap_or_default();
@@ -131,6 +135,7 @@ fn judge(trial: &Trial, ended: &RunReport<clients::Outcome>, history: &SharedHis
         trial: trial.clone(),
         violations,
         compared,
+        strikes,
         faults,
         marks: marks::visited().into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
         publishes,

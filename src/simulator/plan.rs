@@ -2,6 +2,7 @@
 //! switched off at random, since a fault that is always there hides bugs that need its absence) unless a
 //! profile says which.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -163,6 +164,8 @@ pub struct Plan {
     pub shape: Shape,
     /// Fault kinds that may happen in this run.
     pub faults: Vec<FaultKind>,
+    /// The only strikes of the nemesis that happen, if not all do.
+    pub strikes: Option<BTreeSet<u64>>,
     /// Mean pause between faults.
     pub fault_interval: Duration,
     /// Length of the safety phase.
@@ -178,6 +181,8 @@ pub struct Plan {
     /// Messages a producer sends one after the other before it pauses: work comes in heaps, as it does in life,
     /// and windows fill without the whole run being busy.
     pub publish_burst: u32,
+    /// Messages a producer sends, at most.
+    pub messages_max: u64,
     /// Sends a producer keeps in flight.
     pub producer_window: u32,
     /// Body bytes: from … to.
@@ -216,6 +221,8 @@ pub struct Plan {
     pub metadata_snapshot_part: usize,
     /// Clients that use metadata itself.
     pub register_clients: u32,
+    /// Calls each of them makes, at most.
+    pub register_calls_max: u64,
     /// Producers send batches of this many messages at most (1: no batches).
     pub batch_messages: u32,
 }
@@ -237,6 +244,13 @@ impl Plan {
 
     /// The plan of a trial.
     pub fn of(trial: &Trial) -> Self {
+        let mut plan = Self::whole(trial);
+        trial.cuts.apply(&mut plan);
+        plan
+    }
+
+    /// The plan of a trial of which nothing is left out.
+    fn whole(trial: &Trial) -> Self {
         let Trial { seed, topology, profile, .. } = *trial;
         let draw = Draw::new(mix(seed) ^ topology as u64);
         // One run in ten is calm: a failure there is the plainest story.
@@ -253,6 +267,7 @@ impl Plan {
             topology,
             shape,
             faults,
+            strikes: None,
             fault_interval: match profile {
                 Profile::Storm => STORM_INTERVAL,
                 _ => Duration::from_millis(draw.pick("fault interval", &[400, 900, 1800, 3600])),
@@ -265,6 +280,7 @@ impl Plan {
                 draw.pick("publish interval", &[10, 30, 60, 120]),
             ),
             publish_burst: draw.pick("publish burst", &[1, 3, 10, 30]),
+            messages_max: u64::MAX,
             producer_window: draw.pick("window", &[1, 4, 32]),
             body_bytes: draw.pick("body", &[(16, 64), (16, 1024), (512, 8192)]),
             shared_consumers: draw.between("shared consumers", 1, 3) as u32,
@@ -289,6 +305,7 @@ impl Plan {
                 Topology::Swarm => draw.between("register clients", 2, 4) as u32,
                 Topology::Standalone | Topology::Cluster => 0,
             },
+            register_calls_max: u64::MAX,
             batch_messages: draw.pick("batch", &[1, 1, 5]),
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::checkers::Violation;
+use super::nemesis::Strike;
 use super::trial::Trial;
 
 /// What one run found.
@@ -17,6 +18,9 @@ pub struct Report {
     pub violations: Vec<Violation>,
     /// Facts compared, by checker.
     pub compared: BTreeMap<String, u64>,
+    /// When the nemesis struck.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strikes: Vec<Strike>,
     /// Faults that happened, by kind.
     pub faults: BTreeMap<String, u64>,
     /// Marks visited.
@@ -53,6 +57,7 @@ impl Report {
             trial,
             violations: vec![violation],
             compared: BTreeMap::new(),
+            strikes: Vec::new(),
             faults: BTreeMap::new(),
             marks: BTreeMap::new(),
             publishes: [0; 3],

@@ -93,7 +93,7 @@ pub(super) async fn run(world: World, plan: Arc<Plan>, history: SharedHistory) -
     }
     run.clients.start_workloads();
     run.clients.start_register_clients();
-    run.storm().await;
+    run.storm(&mut outcome).await;
     if let Err(detail) = run.clients.come_back(&mut outcome).await {
         outcome.fail("P6", "liveness", detail);
     } else {
@@ -105,7 +105,7 @@ pub(super) async fn run(world: World, plan: Arc<Plan>, history: SharedHistory) -
 }
 
 impl Run {
-    async fn storm(&mut self) {
+    async fn storm(&mut self, outcome: &mut Outcome) {
         let Clients { stage, plan, .. } = &mut self.clients;
         let machines = vec![stage.producer_machine.clone(), stage.consumer_machine.clone()];
         let mut nemesis = Nemesis::new(&stage.world, plan, machines);
@@ -119,6 +119,7 @@ impl Run {
                 () = stage.world.sleep(TICK) => {}
             }
         }
+        outcome.strikes = nemesis.struck().to_vec();
         nemesis.heal_everything(&mut stage.cluster);
         // An operator does not leave a change of members half done.
         let until = stage.world.now() + OPERATOR_LIMIT;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::cuts::Cuts;
 use super::plan::Topology;
 use super::profile::Profile;
 
@@ -18,12 +19,16 @@ pub struct Trial {
     /// The bug planted in it, if any; needs the feature `mutants`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutant: Option<String>,
+    /// What is left out of it.
+    #[serde(default, skip_serializing_if = "Cuts::is_none")]
+    pub cuts: Cuts,
 }
 
 impl Trial {
     /// A seed as every campaign runs it that is not told otherwise.
-    pub const fn new(seed: u64, topology: Topology) -> Self {
-        Self { seed, topology, profile: Profile::Swarm, mutant: None }
+    pub fn new(seed: u64, topology: Topology) -> Self {
+        let (profile, mutant, cuts) = (Profile::Swarm, None, Cuts::default());
+        Self { seed, topology, profile, mutant, cuts }
     }
 
     /// What follows `sim one` or `sim replay` on a command line.
@@ -38,12 +43,18 @@ impl Trial {
         if let Some(mutant) = &self.mutant {
             words.extend(["--mutant".to_owned(), mutant.clone()]);
         }
+        if !self.cuts.is_none() {
+            let cuts = serde_json::to_string(&self.cuts).unwrap_or_default();
+            words.extend(["--cuts".to_owned(), cuts]);
+        }
         words
     }
 
     /// The command that does it again, and shows its events.
     pub fn replay_command(&self) -> String {
-        format!("seawall sim replay {}", self.arguments().join(" "))
+        let quoted = |word: String| if word.contains('{') { format!("'{word}'") } else { word };
+        let words: Vec<String> = self.arguments().into_iter().map(quoted).collect();
+        format!("seawall sim replay {}", words.join(" "))
     }
 }
 
@@ -60,5 +71,7 @@ mod tests {
         );
         trial.mutant = Some("S8".to_owned());
         assert!(trial.replay_command().ends_with(" --mutant S8"));
+        trial.cuts.messages = Some(3);
+        assert!(trial.replay_command().ends_with(r#" --cuts '{"messages":3}'"#));
     }
 }

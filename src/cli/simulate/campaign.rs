@@ -125,9 +125,11 @@ impl Verdict<'_> {
 
     /// Seeds that count for the marks a campaign must reach: windows hold for runs as they are drawn, of any shape.
     fn seeds_that_count(&self) -> u64 {
-        let TrialOptions { topology, profile, mutant } = self.options;
+        let TrialOptions { topology, profile, mutant, cuts } = self.options;
         match (topology, profile, mutant) {
-            (Topology::Swarm, Profile::Swarm, None) => self.totals.lines.len() as u64,
+            (Topology::Swarm, Profile::Swarm, None) if cuts.is_none() => {
+                self.totals.lines.len() as u64
+            }
             _ => 0,
         }
     }
@@ -246,16 +248,20 @@ fn run_seed(seed: u64, options: &RunOptions) -> Report {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::simulator::cuts::Cuts;
     use crate::simulator::mark_list::MARKS;
     use crate::simulator::trial::Trial;
+
+    fn options(profile: Profile) -> TrialOptions {
+        TrialOptions { topology: Topology::Swarm, profile, mutant: None, cuts: Cuts::default() }
+    }
 
     /// What is written of a campaign on swarms with these sums.
     pub(in crate::cli::simulate) fn verdict_of(
         totals: Totals,
         write: impl FnOnce(&Verdict<'_>) -> String,
     ) -> String {
-        let options =
-            TrialOptions { topology: Topology::Swarm, profile: Profile::Swarm, mutant: None };
+        let options = options(Profile::Swarm);
         let real = Duration::from_secs(1);
         write(&Verdict { options: &options, twice: false, totals, real })
     }
@@ -276,7 +282,7 @@ pub(super) mod tests {
                 let trial = Trial::new(seed, Topology::Swarm);
                 totals.add(Report::of_failure(trial, violation), Duration::ZERO);
             }
-            let options = TrialOptions { topology: Topology::Swarm, profile, mutant: None };
+            let options = options(profile);
             let real = Duration::ZERO;
             let verdict = Verdict { options: &options, twice: false, totals, real };
             verdict.complaints().iter().filter(|text| text.contains(&format!("{mark:?}"))).count()

@@ -11,6 +11,7 @@ mod junit;
 mod mutants;
 mod output_file;
 mod seeds;
+mod shrink;
 mod summary;
 mod table;
 mod totals;
@@ -46,6 +47,10 @@ enum Action {
     ///
     /// Example: seawall sim replay 42 --topology cluster
     Replay(ReplayOptions),
+    /// Leave out of a failed run what it does not need to fail, and print the rest as a test.
+    ///
+    /// Example: seawall sim shrink 42 --topology cluster --budget 5m
+    Shrink(shrink::ShrinkOptions),
     /// Plant each known bug and see after how many seeds it is caught (needs the feature `mutants`).
     Mutants(mutants::MutantOptions),
     /// Run one seed in this process and print its report as one JSON line.
@@ -76,6 +81,7 @@ struct OneOptions {
 pub fn simulate(command: SimulateCommand) -> u8 {
     match command.action {
         Action::Run(options) => campaign::run(&options),
+        Action::Shrink(options) => shrink::run(&options),
         Action::Mutants(options) => mutants::run(&options),
         Action::One(options) => one(options.seed, &options.trial, options.trace, |report| {
             // A parent that is gone reads nothing.

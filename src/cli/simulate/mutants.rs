@@ -176,10 +176,9 @@ fn hunt(quarry: Quarry, number: u32, options: &MutantOptions) -> Option<Catch> {
     let first = seeds.start;
     for seed in seeds {
         let report = run_apart(&Trial {
-            seed,
-            topology,
             profile: options.profile,
             mutant: Some(mutant.name.to_owned()),
+            ..Trial::new(seed, topology)
         });
         if let Some(violation) = report.violations.first() {
             let how = format!("{} by {} (seed {seed})", violation.promise, violation.checker);

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::simulator::cuts::Cuts;
 use crate::simulator::mutant_list::MUTANTS;
 use crate::simulator::plan::Topology;
 use crate::simulator::profile::Profile;
@@ -19,6 +20,9 @@ pub(super) struct TrialOptions {
     /// Plant this bug (needs the feature `mutants`).
     #[arg(long)]
     pub(super) mutant: Option<String>,
+    /// Leave something out, as `sim shrink` prints it: a JSON object.
+    #[arg(long, default_value = "{}", hide_default_value = true, value_name = "JSON")]
+    pub(super) cuts: Cuts,
 }
 
 fn long_help() -> String {
@@ -51,7 +55,13 @@ impl TrialOptions {
 
     /// The trial of a seed.
     pub(super) fn trial(&self, seed: u64) -> Trial {
-        Trial { seed, topology: self.topology, profile: self.profile, mutant: self.mutant.clone() }
+        Trial {
+            seed,
+            topology: self.topology,
+            profile: self.profile,
+            mutant: self.mutant.clone(),
+            cuts: self.cuts.clone(),
+        }
     }
 }
 
@@ -65,6 +75,7 @@ mod tests {
             topology,
             profile,
             mutant: mutant.map(str::to_owned),
+            cuts: Cuts::default(),
         };
         assert!(options(Topology::Swarm, Profile::Swarm, None).check().is_ok());
         let kind = |word: &str| Profile::try_from(word.to_owned()).unwrap();

@@ -1,5 +1,7 @@
 //! Faults that wait for their moment: in the middle of a sync, or right after it, before anybody is told.
 
+use std::time::Duration;
+
 use super::Nemesis;
 use crate::runtime::sim::Occasion;
 use crate::simulator::cluster::Cluster;
@@ -14,6 +16,13 @@ pub(super) enum Blow {
 /// The farthest occasion waited for; nodes sync tens of times a second.
 const NTH_MAX: u64 = 30;
 
+/// What waits for its occasion: drawn when it is laid, so that the strikes in between do not change it.
+#[derive(Clone, Copy)]
+pub(super) struct Ambush {
+    blow: Blow,
+    down: Duration,
+}
+
 impl Nemesis {
     /// Strikes at once, or at an occasion to come: each kind of moment a third of the times.
     pub(super) fn strike_some_time(&mut self, target: usize, blow: Blow, cluster: &mut Cluster) {
@@ -23,29 +32,38 @@ impl Nemesis {
             _ => Occasion::SyncDone,
         };
         let nth = 1 + self.below(NTH_MAX);
+        let down = self.down();
         cluster.nodes[target].machine.lie_in_wait(occasion, nth);
-        self.ambushes.insert(target, blow);
+        self.ambushes.insert(target, Ambush { blow, down });
     }
 
     /// Strikes where the occasion has come.
-    pub(super) fn strike(&mut self, cluster: &mut Cluster) {
+    pub(super) fn spring(&mut self, cluster: &mut Cluster) {
         for index in 0..cluster.nodes.len() {
             if cluster.nodes[index].machine.has_sprung()
-                && let Some(blow) = self.ambushes.remove(&index)
+                && let Some(Ambush { blow, down }) = self.ambushes.remove(&index)
             {
-                self.strike_now(index, blow, cluster);
+                self.fall(index, blow, down, cluster);
             }
         }
     }
 
     pub(super) fn strike_now(&mut self, target: usize, blow: Blow, cluster: &mut Cluster) {
-        let machine = cluster.nodes[target].machine.clone();
+        let down = self.down();
+        self.fall(target, blow, down, cluster);
+    }
+
+    fn down(&mut self) -> Duration {
+        self.between(50, 6_000)
+    }
+
+    fn fall(&self, target: usize, blow: Blow, down: Duration, cluster: &mut Cluster) {
+        let machine = &cluster.nodes[target].machine;
         let struck = match blow {
             Blow::Crash => machine.crash(),
             Blow::PowerLoss => machine.power_loss(),
         };
         if struck {
-            let down = self.between(50, 6_000);
             cluster.keep_down(target, self.world.now() + down);
         }
     }

@@ -1,5 +1,6 @@
 //! Trouble aimed at whoever leads the metadata group: most of what can go wrong with consensus begins there.
 
+use super::ambush::Blow;
 use super::{Heal, Nemesis};
 use crate::reached;
 use crate::runtime::sim::SimNode;
@@ -11,18 +12,8 @@ impl Nemesis {
         let Some(leader) = cluster.metadata_leader() else { return };
         let machine = cluster.nodes[leader].machine.clone();
         match what {
-            0 => {
-                if machine.crash() {
-                    let down = self.between(50, 6_000);
-                    cluster.keep_down(leader, self.world.now() + down);
-                }
-            }
-            1 => {
-                if machine.power_loss() {
-                    let down = self.between(50, 6_000);
-                    cluster.keep_down(leader, self.world.now() + down);
-                }
-            }
+            0 => self.strike_now(leader, Blow::Crash, cluster),
+            1 => self.strike_now(leader, Blow::PowerLoss, cluster),
             // Long enough for another to be elected; it wakes believing that it leads.
             2 => {
                 if machine.pause() {

@@ -1,5 +1,6 @@
-//! Injects the plan's faults, one at a time but overlapping, and heals them. Every draw is a pure function
-//! of the seed and of how often this nemesis drew, and every fault goes on the decision tape.
+//! Injects the plan's faults, one strike at a time but overlapping, and heals them. When a strike comes and what it does
+//! is a pure function of the seed and of its number, so that one that is left out changes no other; every fault goes
+//! on the decision tape.
 //!
 //! Bounds: nothing is done that the promises exclude. Bits rot, in entry logs, and disks are lost on one
 //! chosen bookie only (with one copy there is nothing to read instead, so never where an ack quorum is one).
@@ -10,15 +11,31 @@ mod metadata_leader;
 mod move_topics;
 mod replace_member;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ambush::Blow;
+use serde::{Deserialize, Serialize};
+
+use ambush::Ambush;
 use replace_member::Replacement;
 
 use super::cluster::Cluster;
 use super::plan::{FaultKind, Plan};
 use crate::runtime::sim::{ClockFace, SimNode, World};
+
+/// Draws of one strike, at most: far more than any needs.
+const STRIKE_DRAWS_MAX: u64 = 1 << 16;
+
+/// One time that the nemesis struck.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Strike {
+    /// Counted from 1; the same in every run of the seed, whatever is left out.
+    pub number: u64,
+    /// Virtual milliseconds from the beginning of the run.
+    pub at_ms: u64,
+    /// What kind of fault; whether there was anything to hit is on the tape.
+    pub kind: FaultKind,
+}
 
 /// A fault that lasts, and when it ends.
 struct Lasting {
@@ -42,11 +59,18 @@ pub struct Nemesis {
     clients: Vec<SimNode>,
     kinds: Vec<FaultKind>,
     interval: Duration,
+    /// When the next strike is due.
     next: Duration,
+    /// Strikes so far, those left out included.
+    number: u64,
+    /// Draws of this strike so far.
     drawn: u64,
+    /// The only strikes that happen, if not all do.
+    kept: Option<BTreeSet<u64>>,
+    struck: Vec<Strike>,
     lasting: Vec<Lasting>,
     /// By node, what strikes it at the occasion its machine waits for.
-    ambushes: BTreeMap<usize, Blow>,
+    ambushes: BTreeMap<usize, Ambush>,
     /// The one bookie whose bits may rot and whose disk may be lost.
     rot_victim: Option<usize>,
     /// Its disk was lost.
@@ -66,7 +90,10 @@ impl Nemesis {
             kinds: plan.faults.clone(),
             interval: plan.fault_interval,
             next: world.now() + plan.fault_interval,
+            number: 0,
             drawn: 0,
+            kept: plan.strikes.clone(),
+            struck: Vec::new(),
             lasting: Vec::new(),
             ambushes: BTreeMap::new(),
             rot_victim: plan.rot_victim(world),
@@ -85,16 +112,34 @@ impl Nemesis {
         for lasting in due {
             self.heal(lasting.heal);
         }
-        self.strike(cluster);
+        self.spring(cluster);
         self.operate(cluster);
-        if now < self.next || self.kinds.is_empty() {
+        while now >= self.next && !self.kinds.is_empty() {
+            self.strike(cluster);
+        }
+    }
+
+    /// The next strike, unless it is left out.
+    fn strike(&mut self, cluster: &mut Cluster) {
+        self.number += 1;
+        self.drawn = 0;
+        let mean = u64::try_from(self.interval.as_millis()).unwrap_or(1000);
+        // From when it was due, not from when it came: that depends on what else happened.
+        let pause = Duration::from_millis(self.below(2 * mean) + 1);
+        self.next += pause;
+        let chosen = self.below(self.kinds.len() as u64) as usize;
+        let (number, kind) = (self.number, self.kinds[chosen]);
+        if self.kept.as_ref().is_some_and(|kept| !kept.contains(&number)) {
             return;
         }
-        let mean = u64::try_from(self.interval.as_millis()).unwrap_or(1000);
-        self.next = now + Duration::from_millis(self.below(2 * mean) + 1);
-        let chosen = self.below(self.kinds.len() as u64) as usize;
-        let kind = self.kinds[chosen];
+        let at_ms = u64::try_from(self.world.now().as_millis()).unwrap_or(u64::MAX);
+        self.struck.push(Strike { number, at_ms, kind });
         self.inject(kind, cluster);
+    }
+
+    /// Every strike so far.
+    pub fn struck(&self) -> &[Strike] {
+        &self.struck
     }
 
     /// Ends every fault: all nodes may run, all links carry, all disks and clocks are sound.
@@ -149,7 +194,9 @@ impl Nemesis {
     /// A value below `bound`.
     fn below(&mut self, bound: u64) -> u64 {
         self.drawn += 1;
-        self.world.random("nemesis", self.drawn) % bound.max(1)
+        crate::invariant!(self.drawn < STRIKE_DRAWS_MAX, "a strike draws for ever");
+        let index = self.number * STRIKE_DRAWS_MAX + self.drawn;
+        self.world.random("nemesis", index) % bound.max(1)
     }
 
     fn between(&mut self, low_ms: u64, high_ms: u64) -> Duration {

@@ -11,11 +11,12 @@ use crate::simulator::history::{MessageNumber, PublishFate, encode_body};
 /// Pause before a new session.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(300);
 
-/// Publishes to `topic` until told to stop.
+/// Publishes to `topic` until told to stop, or as much as the plan allows.
 pub async fn publish(context: WorkloadContext, topic: String, number: u64) {
     let random = context.runtime.random.fork_numbered("publish", number);
-    while !context.stop.is_triggered() {
-        let session = publish_session(&context, &topic, &random).await;
+    let mut left = context.plan.messages_max;
+    while !context.stop.is_triggered() && left > 0 {
+        let session = publish_session(&context, &topic, &random, &mut left).await;
         context.ended("producer", session);
         if context.stop.is_triggered() {
             return;
@@ -28,6 +29,7 @@ async fn publish_session(
     context: &WorkloadContext,
     topic: &str,
     random: &crate::runtime::Random,
+    left: &mut u64,
 ) -> Result<(), SessionError> {
     let client = WorkloadClient::connect(context).await?;
     let producer = client.producer(topic, context.plan.batch_messages).await?;
@@ -39,7 +41,8 @@ async fn publish_session(
     let (low, high) = context.plan.body_bytes;
     let burst = u64::from(context.plan.publish_burst);
     let mut sent = 0_u64;
-    while !context.stop.is_triggered() {
+    while !context.stop.is_triggered() && *left > 0 {
+        *left -= 1;
         let at = context.stamp();
         let number = {
             let mut history = context.history.lock();

@@ -40,12 +40,14 @@ fn metadata(context: &WorkloadContext) -> Metadata {
     std::sync::Arc::new(RemoteMetadata::new(context.runtime.clone(), addresses, config))
 }
 
-/// A client that reads and changes registers until told to stop.
+/// A client that reads and changes registers until told to stop, or as often as the plan allows.
 pub async fn use_registers(context: WorkloadContext, number: u64) {
     let random = context.runtime.random.fork_numbered("registers", number);
     let metadata = metadata(&context);
     let mut versions: BTreeMap<u32, u64> = BTreeMap::new();
-    while !context.stop.is_triggered() {
+    let mut left = context.plan.register_calls_max;
+    while !context.stop.is_triggered() && left > 0 {
+        left -= 1;
         if random.chance(0.1) {
             draw_number(&context, &metadata).await;
         } else {

@@ -1,0 +1,109 @@
+//! What is left out of a run: the smaller a failed run, the plainer its story.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::Plan;
+
+/// What is left out of a run; nothing, by default. On a command line it is one JSON object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cuts {
+    /// The only strikes of the nemesis that happen, by number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strikes: Option<BTreeSet<u64>>,
+    /// The storm ends after so many virtual milliseconds at the latest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storm_ms: Option<u64>,
+    /// Most topics; one at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topics: Option<u32>,
+    /// Most producers of a topic; one at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub producers: Option<u32>,
+    /// Most consumers of a topic's Shared subscription; one at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consumers: Option<u32>,
+    /// Most clients of metadata itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub register_clients: Option<u32>,
+    /// Most messages each producer sends in the storm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<u64>,
+    /// Most calls each client of metadata makes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub register_calls: Option<u64>,
+}
+
+impl Cuts {
+    /// True if nothing is left out.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(super) fn apply(&self, plan: &mut Plan) {
+        let few = |count: &mut u32, most: Option<u32>, least: u32| {
+            *count = (*count).min(most.unwrap_or(u32::MAX).max(least));
+        };
+        plan.strikes.clone_from(&self.strikes);
+        if let Some(storm_ms) = self.storm_ms {
+            plan.safety_phase = plan.safety_phase.min(Duration::from_millis(storm_ms));
+        }
+        few(&mut plan.topics, self.topics, 1);
+        few(&mut plan.producers, self.producers, 1);
+        few(&mut plan.shared_consumers, self.consumers, 1);
+        few(&mut plan.register_clients, self.register_clients, 0);
+        plan.messages_max = self.messages.unwrap_or(u64::MAX);
+        plan.register_calls_max = self.register_calls.unwrap_or(u64::MAX);
+    }
+}
+
+impl FromStr for Cuts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulator::plan::Topology;
+    use crate::simulator::trial::Trial;
+
+    #[test]
+    fn what_is_cut_is_written_and_read() {
+        let cuts = Cuts { strikes: Some([3, 7].into()), messages: Some(2), ..Cuts::default() };
+        let text = serde_json::to_string(&cuts).unwrap();
+        assert_eq!(text, r#"{"strikes":[3,7],"messages":2}"#);
+        assert_eq!(text.parse(), Ok(cuts));
+        assert!("{\"storms\":1}".parse::<Cuts>().is_err());
+        assert!(Cuts::default().is_none());
+    }
+
+    #[test]
+    fn a_plan_is_cut_and_never_to_nothing() {
+        let trial = Trial::new(1, Topology::Swarm);
+        let cuts = Cuts {
+            storm_ms: Some(500),
+            topics: Some(0),
+            producers: Some(0),
+            consumers: Some(0),
+            register_clients: Some(0),
+            ..Cuts::default()
+        };
+        let plan = Plan::of(&Trial { cuts, ..trial.clone() });
+        assert_eq!(plan.safety_phase, Duration::from_millis(500));
+        assert_eq!((plan.topics, plan.producers, plan.shared_consumers), (1, 1, 1));
+        assert_eq!(plan.register_clients, 0);
+        let more = Cuts { topics: Some(100), ..Cuts::default() };
+        assert_eq!(
+            Plan::of(&Trial { cuts: more, ..trial.clone() }).topics,
+            Plan::of(&trial).topics
+        );
+    }
+}
