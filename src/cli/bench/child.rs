@@ -12,12 +12,18 @@ use super::wire::Target;
 
 /// A server not ready after this is taken for hung.
 const READY_LIMIT: Duration = Duration::from_secs(120);
+/// Nodes that have not ended this long after the process that started them are left to themselves.
+const NODES_LIMIT: Duration = Duration::from_secs(10);
+/// What is published to.
+pub(super) const TOPIC: &str = "persistent://public/default/bench";
 /// Lines kept while waiting for `ready`.
 const LINES_MAX: usize = 64;
 
 /// A running server; killed when dropped.
 pub(super) struct Server {
     child: Child,
+    /// The nodes' processes, where the child only started them.
+    nodes: Vec<u32>,
     /// How it is spoken to.
     pub(super) target: Target,
     /// From its start until it said `ready`.
@@ -27,8 +33,7 @@ pub(super) struct Server {
 impl Server {
     /// Starts the floor or Seawall on a data folder and waits until it is ready.
     pub(super) fn start(side: Side, data: &Path) -> Result<Self, BenchError> {
-        let binary = std::env::current_exe().map_err(BenchError::io("find this binary"))?;
-        let mut command = Command::new(binary);
+        let mut command = this_binary()?;
         match side {
             Side::Floor => command.arg("bench-floor-server"),
             Side::Seawall => command.args([
@@ -54,22 +59,30 @@ impl Server {
         let address = wait_until_ready(&mut child);
         let start_time = began.elapsed();
         // From here on the child is killed whatever happens.
-        let mut server =
-            Self { child, target: Target::Floor { address: String::new() }, start_time };
+        let mut server = Self::new(child, Target::Floor { address: String::new() }, start_time);
         let address = address?;
         server.target = match side {
             Side::Floor => Target::Floor { address },
-            Side::Seawall => {
-                let address = address.trim_start_matches("pulsar://").to_owned();
-                Target::Pulsar { address, topic: "persistent://public/default/bench".to_owned() }
-            }
+            Side::Seawall => Target::pulsar(&address, TOPIC),
         };
         Ok(server)
     }
 
-    /// Its process id.
-    pub(super) fn process(&self) -> u32 {
-        self.child.id()
+    pub(super) const fn new(child: Child, target: Target, start_time: Duration) -> Self {
+        Self { child, nodes: Vec::new(), target, start_time }
+    }
+
+    /// Tells which processes do the work.
+    pub(super) fn set_nodes(&mut self, nodes: Vec<u32>) {
+        self.nodes = nodes;
+    }
+
+    /// The processes that do the work.
+    pub(super) fn processes(&self) -> Vec<u32> {
+        match self.nodes.is_empty() {
+            true => vec![self.child.id()],
+            false => self.nodes.clone(),
+        }
     }
 
     /// kill -9, and waits until it is gone.
@@ -77,6 +90,12 @@ impl Server {
         // Already dead is as good.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // Nodes end with the process that started them, a moment later; until then they use their folders.
+        let deadline = Instant::now() + NODES_LIMIT;
+        let is_there = |node: &u32| std::path::Path::new(&format!("/proc/{node}")).exists();
+        while self.nodes.iter().any(is_there) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
@@ -86,8 +105,26 @@ impl Drop for Server {
     }
 }
 
-/// Reads `<what> <address>` lines until `ready`; the first address is the one to speak to.
+/// A command that is this program again.
+pub(super) fn this_binary() -> Result<Command, BenchError> {
+    let binary = std::env::current_exe().map_err(BenchError::io("find this binary"))?;
+    Ok(Command::new(binary))
+}
+
+/// Reads `<what> <address>` lines until `ready`; the address is the one to speak to.
 fn wait_until_ready(child: &mut Child) -> Result<String, BenchError> {
+    let mut address = None;
+    for line in lines_until_ready(child)? {
+        let mut words = line.split_whitespace();
+        if let (Some("floor" | "pulsar"), Some(found)) = (words.next(), words.next()) {
+            address = Some(found.to_owned());
+        }
+    }
+    address.ok_or_else(|| BenchError::Server("was ready without an address".to_owned()))
+}
+
+/// What a server says before the word `ready`, at most so many lines.
+pub(super) fn lines_until_ready(child: &mut Child) -> Result<Vec<String>, BenchError> {
     let Some(stdout) = child.stdout.take() else {
         return Err(BenchError::Server("has no standard output".to_owned()));
     };
@@ -99,18 +136,17 @@ fn wait_until_ready(child: &mut Child) -> Result<String, BenchError> {
         }
     });
     let deadline = Instant::now() + READY_LIMIT;
-    let mut address = None;
+    let mut said = Vec::new();
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let Ok(line) = lines.recv_timeout(left) else {
             return Err(BenchError::Server("ended or hung before it was ready".to_owned()));
         };
-        let mut words = line.split_whitespace();
-        match (words.next(), words.next()) {
-            (Some("ready"), _) => break,
-            (Some("floor" | "pulsar"), Some(found)) => address = Some(found.to_owned()),
-            _ => {}
+        if line.trim() == "ready" || line.starts_with("ready ") {
+            return Ok(said);
+        }
+        if said.len() < LINES_MAX {
+            said.push(line);
         }
     }
-    address.ok_or_else(|| BenchError::Server("was ready without an address".to_owned()))
 }

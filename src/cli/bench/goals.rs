@@ -67,6 +67,14 @@ static GOALS: &[Goal] = &[
         Bound::AtMost(3.0),
     ),
     ratio(
+        "W6",
+        "W6",
+        "replicated throughput",
+        "msg/s",
+        |one| Some(one.messages_per_second),
+        Bound::AtLeast(0.06),
+    ),
+    ratio(
         "W9",
         "W9",
         "end to end p99",

@@ -8,6 +8,7 @@
 mod catch_up;
 mod child;
 mod closed_loop;
+mod cluster;
 mod floor_server;
 mod floor_wire;
 mod goals;
@@ -37,7 +38,7 @@ pub(super) use floor_server::{FloorServerCommand, serve as serve_floor};
 /// Measure Seawall against a floor: a bare append server that frames, checks, groups, syncs, then
 /// acknowledges, driven by the same generator in the same run.
 ///
-/// Scenarios: W1 W2 W3 W4 W9 R1 A4 (C1 and C4 are read off W1). Exit code 1 if a gate is missed. Run a
+/// Scenarios: W1 W2 W3 W4 W6 W9 R1 A4 (C1 and C4 are read off W1). Exit code 1 if a gate is missed. Run a
 /// release build on a quiet machine with the data folder on the disk in question.
 ///
 /// Examples:

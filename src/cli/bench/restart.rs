@@ -30,12 +30,12 @@ pub(super) fn restart(data: &Path, bytes: u64) -> Result<Restarted, BenchError> 
         shape: MessageShape { size: SIZE, batch: 1 },
     };
     let each = bytes / (CONNECTIONS * SIZE) as u64;
-    let observer = Observer::new(server.process(), data);
+    let observer = Observer::new(&server, data);
     let published = closed_loop::publish(&server.target, closed, Until::Frames(each), &observer)?;
     server.kill();
     let began = Instant::now();
     let server = Server::start(Side::Seawall, data)?;
-    let observer = Observer::new(server.process(), data);
+    let observer = Observer::new(&server, data);
     let one = ClosedLoop { connections: 1, window: 1, ..closed };
     closed_loop::publish(&server.target, one, Until::Frames(1), &observer)?;
     tracing::debug!(ready = ?server.start_time, "restarted");

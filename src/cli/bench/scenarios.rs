@@ -7,6 +7,7 @@ use super::BenchError;
 use super::catch_up;
 use super::child::Server;
 use super::closed_loop::{self, ClosedLoop, Until};
+use super::cluster;
 use super::measurement::{Figures, Percentiles, Side};
 use super::open_loop::{self, OpenLoop};
 use super::restart;
@@ -35,6 +36,8 @@ pub(super) struct Scenario {
 enum Kind {
     /// Closed loop. The floor is never batched: it is what one message at a time costs at least.
     Publish { connections: usize, window: usize, size: usize, batch: u32, is_settled: bool },
+    /// Closed loop against three nodes, each message on three bookies; the floor is W1's, one server.
+    Replicated { connections: usize, window: usize, size: usize },
     /// Open loop with a consumer at the tail.
     Flow { connections: usize, size: usize },
     /// One consumer from the start.
@@ -68,6 +71,11 @@ pub(super) static ALL: &[Scenario] = &[
         name: "W4",
         what: "durable publish, one message in flight, 1 KiB",
         kind: publish(1, 1, 1024, 1),
+    },
+    Scenario {
+        name: "W6",
+        what: "replicated durable publish, three local nodes, 3/3/2, 16 x 16 x 1 KiB; floor 16 x 64",
+        kind: Kind::Replicated { connections: 16, window: 16, size: 1024 },
     },
     Scenario {
         name: "W9",
@@ -143,7 +151,17 @@ fn run_in(
             let batch = if side == Side::Floor { 1 } else { batch };
             let shape = MessageShape { size, batch };
             let closed = ClosedLoop { connections, window, shape };
-            run_publish(folder, side, closed, is_settled, setting).map(Some)
+            let server = Server::start(side, folder)?;
+            run_publish(folder, side, &server, closed, is_settled, setting).map(Some)
+        }
+        Kind::Replicated { connections, window, size } => {
+            let shape = MessageShape { size, batch: 1 };
+            let (server, window) = match side {
+                Side::Floor => (Server::start(side, folder)?, 64),
+                Side::Seawall => (cluster::start(folder)?, window),
+            };
+            let closed = ClosedLoop { connections, window, shape };
+            run_publish(folder, side, &server, closed, false, setting).map(Some)
         }
         Kind::Flow { connections, size } => {
             run_flow(folder, side, OpenLoop { connections, rate: setting.rate, size }, setting)
@@ -166,12 +184,12 @@ fn run_in(
 fn run_publish(
     folder: &Path,
     side: Side,
+    server: &Server,
     closed: ClosedLoop,
     is_settled: bool,
     setting: &Setting,
 ) -> Result<Figures, BenchError> {
-    let server = Server::start(side, folder)?;
-    let observer = Observer::new(server.process(), folder);
+    let observer = Observer::new(server, folder);
     let before = observer.look()?;
     let published =
         closed_loop::publish(&server.target, closed, Until::Time(setting.seconds), &observer)?;
@@ -197,7 +215,7 @@ fn run_flow(
     setting: &Setting,
 ) -> Result<Figures, BenchError> {
     let server = Server::start(side, folder)?;
-    let observer = Observer::new(server.process(), folder);
+    let observer = Observer::new(&server, folder);
     let flowed = open_loop::flow(&server.target, open, setting.seconds, &observer)?;
     if flowed.received < flowed.published {
         return Err(BenchError::Server(format!(
@@ -229,7 +247,7 @@ fn run_catch_up(
         });
     }
     let server = Server::start(side, folder)?;
-    let observer = Observer::new(server.process(), folder);
+    let observer = Observer::new(&server, folder);
     let caught_up = catch_up::catch_up(&server.target, messages, size, &observer)?;
     Ok(Figures::of(caught_up.messages, size, caught_up.time, &caught_up.usage))
 }

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::BenchError;
+use super::child::Server;
 
 /// Units of `/proc` times a second; fixed by Linux's interface.
 const TICKS_PER_SECOND: f64 = 100.0;
 /// Unit of the device's counters, whatever its own sectors are.
 const SECTOR_BYTES: u64 = 512;
 
-/// Looks at one process, the device of one folder, and the machine.
+/// Looks at the processes of a server, the device of one folder, and the machine.
 pub(super) struct Observer {
-    process: u32,
+    processes: Vec<u32>,
     device: Option<PathBuf>,
 }
 
@@ -50,17 +51,21 @@ pub(super) struct Usage {
 }
 
 impl Observer {
-    /// For a process and the folder it writes to.
-    pub(super) fn new(process: u32, folder: &Path) -> Self {
-        Self { process, device: device_of(folder) }
+    /// For a server and the folder it writes to.
+    pub(super) fn new(server: &Server, folder: &Path) -> Self {
+        Self { processes: server.processes(), device: device_of(folder) }
     }
 
     /// The counters now.
     pub(super) fn look(&self) -> Result<Look, BenchError> {
         let (busy_ticks, all_ticks) = machine_ticks()?;
+        let mut server_ticks = 0;
+        for process in &self.processes {
+            server_ticks += process_ticks(&format!("/proc/{process}/stat"))?;
+        }
         Ok(Look {
             at: Instant::now(),
-            server_ticks: process_ticks(&format!("/proc/{}/stat", self.process))?,
+            server_ticks,
             own_ticks: process_ticks("/proc/self/stat")?,
             busy_ticks,
             all_ticks,

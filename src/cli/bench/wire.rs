@@ -34,6 +34,12 @@ pub(super) enum Target {
 }
 
 impl Target {
+    /// A topic at a broker's service URL or address.
+    pub(super) fn pulsar(url: &str, topic: &str) -> Self {
+        let address = url.trim_start_matches("pulsar://").to_owned();
+        Self::Pulsar { address, topic: topic.to_owned() }
+    }
+
     async fn connect(&self) -> Result<TcpStream, BenchError> {
         let (Self::Floor { address } | Self::Pulsar { address, .. }) = self;
         let stream = TcpStream::connect(address)
