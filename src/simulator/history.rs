@@ -123,6 +123,8 @@ pub struct History {
     pub cumulative_acks: BTreeMap<String, Place>,
     /// By topic and subscription, the session that looked at what was left unacknowledged.
     pub last_sessions: BTreeMap<(String, String), u32>,
+    /// By session, when its subscription was asked for, virtual nanoseconds.
+    pub sessions_asked: BTreeMap<u32, u64>,
     /// Sessions without gaps, in order.
     pub rewinds: Vec<RewindRecord>,
     /// Topics whose consumed ledgers are deleted: their final log has lost its beginning.
@@ -184,9 +186,10 @@ impl History {
         self.next_producer
     }
 
-    /// A fresh consumer session number.
-    pub fn new_session(&mut self) -> u32 {
+    /// A fresh number for a consumer session that is about to be asked for.
+    pub fn new_session(&mut self, at: u64) -> u32 {
         self.next_session += 1;
+        self.sessions_asked.insert(self.next_session, at);
         self.next_session
     }
 

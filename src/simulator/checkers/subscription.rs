@@ -33,13 +33,18 @@ pub fn subscription_misses_nothing(history: &History) -> Finding {
     finding
 }
 
-/// Nothing is delivered to a session that began after the receipt of its acknowledgement.
+/// A first delivery this long after a receipt was not on its way already when the receipt came, nanoseconds: a
+/// client that hears nothing for so long closes its connection.
+const ON_ITS_WAY_MAX: u64 = 10_000_000_000;
+
+/// Nothing is delivered to a session that was asked for after the receipt of its acknowledgement, nor to one
+/// that is older and got its first delivery long after it.
 pub fn subscription_repeats_nothing(history: &History) -> Finding {
     let mut finding = Finding::default();
-    let mut session_began: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut first_deliveries: BTreeMap<u32, u64> = BTreeMap::new();
     for delivery in &history.deliveries {
-        let began = session_began.entry(delivery.session).or_insert(delivery.at);
-        *began = (*began).min(delivery.at);
+        let first = first_deliveries.entry(delivery.session).or_insert(delivery.at);
+        *first = (*first).min(delivery.at);
     }
     let mut durable: BTreeMap<(&str, &str, _), u64> = BTreeMap::new();
     for ack in &history.acks {
@@ -53,20 +58,23 @@ pub fn subscription_repeats_nothing(history: &History) -> Finding {
         let key = (delivery.topic.as_str(), delivery.subscription.as_str(), delivery.position);
         let Some(acked_at) = durable.get(&key) else { continue };
         finding.compared += 1;
-        // The first delivery of a session may have been on its way when the receipt came; a session
-        // whose first delivery is later began later or nearly so.
-        let began = session_began.get(&delivery.session).copied().unwrap_or(0);
-        if began > *acked_at && delivery.at > *acked_at {
+        // Another consumer's receipt and a delivery that left before it was written may come in either order.
+        let first = first_deliveries.get(&delivery.session).copied().unwrap_or(0);
+        let asked = history.sessions_asked.get(&delivery.session).copied().unwrap_or(first);
+        if asked > *acked_at || first > acked_at.saturating_add(ON_ITS_WAY_MAX) {
             finding.broken(
                 "P4",
                 "subscription_repeats_nothing",
                 format!(
-                    "{}/{} got {} again in session {}, {} ms after its acknowledgement was durable",
+                    "{}/{} got {} again in session {}, {} ms after its acknowledgement was durable; the \
+                     session was asked for at {} ms, its first delivery came at {} ms",
                     delivery.topic,
                     delivery.subscription,
                     delivery.position,
                     delivery.session,
-                    (delivery.at - acked_at) / 1_000_000
+                    delivery.at.saturating_sub(*acked_at) / 1_000_000,
+                    asked / 1_000_000,
+                    first / 1_000_000
                 ),
             );
         }

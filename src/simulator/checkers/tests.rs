@@ -129,6 +129,17 @@ fn a_repeat_after_a_durable_acknowledgement_is_seen() {
 }
 
 #[test]
+fn a_delivery_on_its_way_is_no_repeat_and_a_late_one_is() {
+    let mut history = good();
+    history.sessions_asked.insert(9, 15);
+    let crossed = DeliveryRecord { session: 9, at: 30, ..history.deliveries[0].clone() };
+    history.deliveries.push(crossed);
+    assert_eq!(broken(&history), [""; 0]);
+    history.deliveries.last_mut().unwrap().at = 20_000_000_000;
+    assert_eq!(broken(&history), ["subscription_repeats_nothing"]);
+}
+
+#[test]
 fn a_ghost_is_seen() {
     let mut history = good();
     let number = *history.publishes.keys().next().unwrap();

@@ -50,7 +50,7 @@ async fn consume_session(
     random: &crate::runtime::Random,
 ) -> Result<(), SessionError> {
     let client = WorkloadClient::connect(context).await?;
-    let session = context.history.lock().new_session();
+    let session = context.history.lock().new_session(context.stamp());
     let mut consumer =
         client.consumer(&role.topic, role.subscription, role.subscription_type).await?;
     // Some sessions leave early, so that what they hold must go to others.
@@ -111,9 +111,9 @@ pub async fn look_at_the_rest(
     role: &ConsumerRole,
 ) -> Result<(), SessionError> {
     let client = WorkloadClient::connect(context).await?;
+    let session = context.history.lock().new_session(context.stamp());
     let mut consumer =
         client.consumer(&role.topic, role.subscription, role.subscription_type).await?;
-    let session = context.history.lock().new_session();
     while let Some(received) = consumer.receive(REST_PAUSE_MAX).await? {
         context.delivered(&role.topic, role.subscription, session, &received);
     }

@@ -42,7 +42,7 @@ async fn rewind_session(
     let mut consumer = client.consumer(topic, REWINDER, SubscriptionType::Exclusive).await?;
     let session = {
         let mut history = context.history.lock();
-        let session = history.new_session();
+        let session = history.new_session(context.stamp());
         history.rewinds.push(RewindRecord { topic: topic.to_owned(), session, sought });
         session
     };
