@@ -80,11 +80,16 @@ async fn settle(
     number: MessageNumber,
     receipt: Receipt,
 ) -> Result<(), SessionError> {
-    let fate = match receipt.told().await? {
+    let told = receipt.told().await?;
+    let fate = match told {
         Told::Committed(place) => PublishFate::Committed(place),
-        Told::Rejected => PublishFate::Rejected,
+        Told::Rejected | Told::Closed => PublishFate::Rejected,
     };
     context.history.lock().told(number, fate);
+    // A lost producer answers every send like that: without an end nothing would be published any more.
+    if matches!(told, Told::Closed) {
+        return Err(SessionError::new("the producer was closed"));
+    }
     Ok(())
 }
 

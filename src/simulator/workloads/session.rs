@@ -87,6 +87,8 @@ pub enum Told {
     Committed(Place),
     /// Certainly not stored.
     Rejected,
+    /// Not even sent: the broker had closed the producer, or the connection was gone.
+    Closed,
 }
 
 /// A message as the history writes it down.
@@ -192,6 +194,7 @@ impl Receipt {
     pub async fn told(self) -> Result<Told, SessionError> {
         match self.0.await {
             Ok(id) => Ok(Told::Committed(place_of(id))),
+            Err(SendError::Rejected(ClientError::Closed)) => Ok(Told::Closed),
             Err(SendError::Rejected(_)) => Ok(Told::Rejected),
             Err(error) => Err(error.into()),
         }
