@@ -24,3 +24,4 @@ mod shrunk_runs;
 mod streams;
 mod support;
 mod takeover;
+mod too_few_bookies;

@@ -28,6 +28,8 @@ pub struct BookieConfig {
     pub journal_queue_bytes: usize,
     /// Each half of the write cache; a full half is flushed to the entry log.
     pub write_cache_bytes: usize,
+    /// Entries read ahead for readers in sequence; 0: none are.
+    pub read_cache_bytes: usize,
     /// A half that is not empty is flushed after this much time at the latest.
     pub checkpoint_interval: Duration,
     /// Length at which an entry log is closed and the next begun.
@@ -64,6 +66,7 @@ impl BookieConfig {
             journal_witness_delay: Duration::from_millis(100),
             journal_queue_bytes: 64 * 1024 * 1024,
             write_cache_bytes: 64 * 1024 * 1024,
+            read_cache_bytes: 32 * 1024 * 1024,
             checkpoint_interval: Duration::from_secs(5),
             entry_log_bytes: 512 * 1024 * 1024,
             free_space_low_bytes: 256 * 1024 * 1024,

@@ -218,6 +218,7 @@ impl Keeper {
         for ledger in &gone {
             shared.cache.lock().forget(*ledger);
             shared.index_said(shared.index.remove_ledger(*ledger))?;
+            shared.read_cache.forget_ledger(*ledger);
         }
         if !gone.is_empty() {
             shared.index.flush().await?;
@@ -257,6 +258,7 @@ impl Keeper {
         // First out of the checkpoint file, then removed: a crash between the two leaves a file that start
         // removes.
         self.replace_file(self.last.clone()).await?;
+        self.shared.read_cache.forget_logs(&unused);
         for log in unused {
             self.shared.logs.remove(log).await?;
         }

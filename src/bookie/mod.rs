@@ -13,6 +13,7 @@ mod journal;
 mod keeper;
 mod ledger_state;
 mod read;
+mod read_cache;
 mod record;
 mod scrub;
 mod server;

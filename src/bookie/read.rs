@@ -1,4 +1,5 @@
-//! Reading entries: from both halves of the cache, else from the entry log by way of the index.
+//! Reading entries: from both halves of the write cache, else by way of the index from what was read ahead or the
+//! entry log.
 
 use std::sync::atomic::Ordering;
 
@@ -19,6 +20,20 @@ pub(super) async fn read(
     ledger: &LedgerState,
     request: &ReadRequest,
 ) -> Result<Vec<Entry>, ReadError> {
+    let ahead = shared.read_cache.begins(request.ledger, request.first);
+    let result = read_run(shared, ledger, request, ahead).await;
+    if let Ok(Some(last)) = result.as_ref().map(|entries| entries.last()) {
+        shared.read_cache.ended(request.ledger, last.entry.next());
+    }
+    result
+}
+
+async fn read_run(
+    shared: &Shared,
+    ledger: &LedgerState,
+    request: &ReadRequest,
+    ahead: u64,
+) -> Result<Vec<Entry>, ReadError> {
     let mut budget = ReadBudget::new(request.entries_max, request.bytes_max);
     let mut entries = Vec::new();
     let mut failed_attempts = 0;
@@ -36,8 +51,13 @@ pub(super) async fn read(
             Ok(None) => return absent(ledger, next, entries),
             Err(error) => return first_or(entries, ReadError::Unknown(error.to_string())),
         };
+        match read_ahead(shared, &run, next, &mut budget, &mut entries) {
+            Some(true) => continue,
+            Some(false) => return Ok(entries),
+            None => {}
+        }
         let before = entries.len();
-        match read_part(shared, &run, next, &mut budget, &mut entries).await {
+        match read_part(shared, &run, next, ahead, &mut budget, &mut entries).await {
             Ok(more) if !more || entries.len() == before => return Ok(entries),
             Ok(_) => failed_attempts = 0,
             Err(ReadError::Unknown(_)) if failed_attempts + 1 < ATTEMPTS_MAX => {
@@ -70,18 +90,47 @@ fn absent(
     Err(ReadError::Absent)
 }
 
-/// One disk read; entries are slices of it. False if a limit was met.
-async fn read_part(
+/// What was read ahead of a run, if anything was. False if a limit was met.
+fn read_ahead(
     shared: &Shared,
     run: &Run,
     first: EntryId,
     budget: &mut ReadBudget,
     out: &mut Vec<Entry>,
+) -> Option<bool> {
+    let chunk = shared.read_cache.find(run, first)?;
+    let before = out.len();
+    let mut wanted = first;
+    for entry in chunk.from(first).iter().take_while(|entry| entry.entry < run.end) {
+        if entry.verify(run.ledger, wanted).is_err() {
+            // Sound when it was put in: the memory is not. The disk may be.
+            shared.read_cache.forget_ledger(run.ledger);
+            break;
+        }
+        if !budget.take(entry.payload.len()) {
+            return Some(false);
+        }
+        out.push(entry.clone());
+        wanted = wanted.next();
+    }
+    (out.len() > before).then_some(!budget.is_spent())
+}
+
+/// One disk read; entries are slices of it. With `ahead` at least so many bytes of the run are read, and the
+/// read cache is given those behind the limits. False if a limit was met.
+async fn read_part(
+    shared: &Shared,
+    run: &Run,
+    first: EntryId,
+    ahead: u64,
+    budget: &mut ReadBudget,
+    out: &mut Vec<Entry>,
 ) -> Result<bool, ReadError> {
     let unknown = |error: crate::runtime::DiskError| ReadError::Unknown(error.to_string());
     let file = shared.logs.open(run.log).await.map_err(unknown)?;
-    let (start, length, mut wanted) =
-        run.part(first, budget.entries, budget.bytes + budget.bytes / 8);
+    let entries_max = if ahead > 0 { u32::MAX } else { budget.entries };
+    let bytes_max = ahead.max(budget.bytes + budget.bytes / 8);
+    let (start, length, mut wanted) = run.part(first, entries_max, bytes_max);
     let bytes =
         file.read_at(run.offset + u64::from(start), length as usize).await.map_err(unknown)?;
     let mut at = 0;
@@ -89,18 +138,25 @@ async fn read_part(
         let Some((header, payload)) = split_record(&bytes, at) else {
             return corrupt(shared, run, wanted, "its header is damaged", out.is_empty());
         };
-        at += header.total_length();
+        let length = header.total_length();
         if wanted >= first {
             let entry = header.into_entry(payload);
             let sound = header.kind == RecordKind::Entry;
             if let Err(damage) = entry.verify(run.ledger, wanted) {
                 return corrupt(shared, run, wanted, &damage.to_string(), out.is_empty());
             }
-            if !sound || !budget.take(entry.payload.len()) {
+            if !sound {
+                return Ok(false);
+            }
+            if !budget.take(entry.payload.len()) {
+                if ahead > 0 {
+                    shared.read_cache.fill(run, wanted, &bytes[at..]);
+                }
                 return Ok(false);
             }
             out.push(entry);
         }
+        at += length;
         wanted = wanted.next();
     }
     Ok(!budget.is_spent())
@@ -120,6 +176,10 @@ fn corrupt(
     reached!("bookie: damaged copy found by a read");
     shared.counters.corrupt_found.fetch_add(1, Ordering::Relaxed);
     shared.note_damaged(run.ledger);
+    if !mutant!("S-kept") {
+        // Whoever checks the ledger for it now has to see the disk.
+        shared.read_cache.forget_ledger(run.ledger);
+    }
     if mutant!("S31") {
         return Err(ReadError::Absent);
     }
@@ -134,7 +194,7 @@ pub(super) async fn read_whole_run(shared: &Shared, run: &Run) -> Result<Vec<Ent
     while next < run.end {
         let mut budget = ReadBudget::new(u32::MAX, u32::MAX);
         let mut part = Vec::new();
-        read_part(shared, run, next, &mut budget, &mut part).await?;
+        read_part(shared, run, next, 0, &mut budget, &mut part).await?;
         let Some(last) = part.last() else {
             return Err(ReadError::Corrupt(format!("entry {}:{next} is not there", run.ledger)));
         };

@@ -97,6 +97,10 @@ pub struct BookieStats {
     pub poisoned: Option<String>,
     /// Damaged copies found since start.
     pub corrupt_found: u64,
+    /// Parts of reads answered with entries read ahead, since start.
+    pub read_cache_hits: u64,
+    /// Parts of reads that had to be read from a disk, since start; 0 without a read cache.
+    pub read_cache_misses: u64,
 }
 
 /// A running bookie. Cheap to clone; stops when told to, or with its node.
@@ -203,6 +207,7 @@ impl Bookie {
     /// Figures since start.
     pub fn stats(&self) -> BookieStats {
         let counters = &self.shared.counters;
+        let (read_cache_hits, read_cache_misses) = self.shared.read_cache.hits_and_misses();
         BookieStats {
             entries_added: counters.entries_added.load(Ordering::Relaxed),
             bytes_added: counters.bytes_added.load(Ordering::Relaxed),
@@ -213,6 +218,8 @@ impl Bookie {
             draining: self.shared.draining.load(Ordering::Relaxed),
             poisoned: self.shared.poison.reason(),
             corrupt_found: counters.corrupt_found.load(Ordering::Relaxed),
+            read_cache_hits,
+            read_cache_misses,
         }
     }
 

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use super::BookieConfig;
 use super::journal::JournalItem;
 use super::ledger_state::LedgerTable;
+use super::read_cache::ReadCache;
 use super::space::Spaces;
 use super::storage::{EntryLogs, LocationIndex, Placement};
 use super::write_cache::WriteCache;
@@ -104,6 +105,7 @@ pub(super) struct Shared {
     pub fresh: bool,
     pub ledgers: LedgerTable,
     pub cache: WriteCache,
+    pub read_cache: ReadCache,
     pub journal: MailboxSender<JournalItem>,
     pub logs: Arc<EntryLogs>,
     pub index: LocationIndex,
@@ -148,6 +150,7 @@ impl Shared {
     /// A bookie about to run.
     pub fn new(parts: SharedParts) -> Self {
         Self {
+            read_cache: ReadCache::new(parts.config.read_cache_bytes),
             runtime: parts.runtime,
             config: parts.config,
             id: parts.id,

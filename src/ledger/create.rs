@@ -33,7 +33,10 @@ pub(super) async fn create_record(
     let Some(ensemble) = choose_ensemble(bookies, Spread { quorum, racks_min }, random) else {
         return Err(match available >= quorum.ensemble {
             true => CreateError::NotEnoughRacks { needed: racks_min },
-            false => CreateError::NotEnoughBookies { needed: quorum.ensemble, available },
+            false => {
+                let needed = if opportunistic { quorum.write } else { quorum.ensemble };
+                CreateError::NotEnoughBookies { needed, available }
+            }
         });
     };
     let record = LedgerRecord {

@@ -9,7 +9,7 @@ pub enum CreateError {
     /// Too few bookies take writes.
     #[error("need {needed} bookies, {available} take writes")]
     NotEnoughBookies {
-        /// Ensemble size.
+        /// The write quorum; without opportunistic striping the ensemble's size.
         needed: u32,
         /// Bookies that take writes.
         available: u32,

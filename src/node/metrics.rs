@@ -25,6 +25,8 @@ impl MetricSource for BookieMetrics {
             Sample::plain(&metrics::BOOKIE_DRAINING, flag(stats.draining)),
             Sample::plain(&metrics::BOOKIE_POISONED, flag(stats.poisoned.is_some())),
             Sample::plain(&metrics::BOOKIE_CORRUPT, stats.corrupt_found as f64),
+            Sample::plain(&metrics::BOOKIE_READ_CACHE_HITS, stats.read_cache_hits as f64),
+            Sample::plain(&metrics::BOOKIE_READ_CACHE_MISSES, stats.read_cache_misses as f64),
         ]
     }
 }

@@ -305,6 +305,7 @@ fn configure(
             journal_group_bytes: 64 * 1024,
             journal_queue_bytes: 4 * 1024 * 1024,
             write_cache_bytes: plan.write_cache_bytes,
+            read_cache_bytes: plan.read_cache_bytes,
             checkpoint_interval: plan.checkpoint_interval,
             entry_log_bytes: 2 * 1024 * 1024,
             free_space_low_bytes: 1024 * 1024,

@@ -233,6 +233,11 @@ pub const MUTANTS: &[Mutant] = &[
     by("repair_model", "R-tail", "an open tail is moved without a fence"),
     by("repair_model", "R-verify", "copies are made of what was not verified"),
     unit(
+        "bookie::tests::read_cache::an_entry_stored_again",
+        "S-ahead",
+        "what was read ahead counts although the index names another copy",
+    ),
+    unit(
         "bookie::tests::unsynced::a_group_read_back",
         "S-fsync",
         "a bookie trusts a group read back after its sync failed",
@@ -241,6 +246,11 @@ pub const MUTANTS: &[Mutant] = &[
         "flipped_bytes::in_the_index_while_the_bookie_runs",
         "S-index",
         "a bookie goes on with an index it cannot read",
+    ),
+    unit(
+        "bookie::tests::read_cache::damage_is_not_kept",
+        "S-kept",
+        "what was read ahead hides damage that was found since",
     ),
     on(Standalone, "S-mark", 8, "the mark moves before the entry log is synced"),
     unit(

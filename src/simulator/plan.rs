@@ -195,6 +195,8 @@ pub struct Plan {
     pub ledger_entries_max: u64,
     /// Each half of a bookie's write cache, bytes: small ones make checkpoints frequent.
     pub write_cache_bytes: usize,
+    /// A bookie's read cache, bytes; small ones make it forget.
+    pub read_cache_bytes: usize,
     /// Journal file length, bytes: small ones make recycling frequent.
     pub journal_file_bytes: u64,
     /// Ledger directories of each bookie. Scenarios ask for more than one; no run draws it.
@@ -287,6 +289,7 @@ impl Plan {
             ack_window: draw.pick("ack window", &[2, 8, 32]),
             ledger_entries_max: draw.pick("ledger entries", &[10, 50, 300, 100_000]),
             write_cache_bytes: draw.pick("write cache", &[16 * 1024, 128 * 1024, 4 * 1024 * 1024]),
+            read_cache_bytes: draw.pick("read cache", &[0, 16 * 1024, 256 * 1024]),
             journal_file_bytes: draw.pick("journal file", &[128 * 1024, 1024 * 1024]),
             ledger_directories: 1,
             checkpoint_interval: Duration::from_millis(

@@ -69,6 +69,8 @@ table! {
     BOOKIE_READ_ONLY = gauge("seawall_bookie_read_only", "1 when the bookie takes no writes.");
     BOOKIE_POISONED = gauge("seawall_bookie_poisoned", "1 when the journal failed and nothing more is acknowledged.");
     BOOKIE_CORRUPT = counter("seawall_bookie_corrupt_found", "Damaged copies found since start.");
+    BOOKIE_READ_CACHE_HITS = counter("seawall_bookie_read_cache_hits", "Parts of reads answered with entries read ahead, since start.");
+    BOOKIE_READ_CACHE_MISSES = counter("seawall_bookie_read_cache_misses", "Parts of reads that had to be read from a disk, since start.");
     BOOKIE_DRAINING = gauge("seawall_bookie_draining", "1 when the bookie was asked to leave.");
     REPAIR_LEDGERS = gauge("seawall_under_replicated_ledgers", "Ledgers marked for repair when this node last looked.");
     REPAIR_ENTRIES = counter("seawall_repair_entries_copied", "Entries this node copied to restore replication since start.");

@@ -8,6 +8,7 @@ mod faulty_disk;
 mod fence;
 mod garbage;
 mod promises;
+mod read_cache;
 mod throughput;
 mod unsynced;
 mod wait;

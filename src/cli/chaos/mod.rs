@@ -240,6 +240,7 @@ fn settings(plan: &Plan) -> Table {
                 ("journal_group_bytes", Value::Integer(64 * 1024)),
                 ("journal_queue_bytes", Value::Integer(4 * MIB)),
                 ("write_cache_bytes", Value::Integer(MIB)),
+                ("read_cache_bytes", Value::Integer(256 * 1024)),
                 ("checkpoint_interval", time(plan.checkpoint_interval)),
                 ("entry_log_bytes", Value::Integer(2 * MIB)),
                 ("free_space_low_bytes", Value::Integer(MIB)),

@@ -94,6 +94,7 @@ impl Check<'_> {
             ("bookie.journal_group_bytes", size(bookie.journal_group_bytes), 4 * KIB, 64 * MIB),
             ("bookie.journal_queue_bytes", size(bookie.journal_queue_bytes), MIB, 64 * GIB),
             ("bookie.write_cache_bytes", size(bookie.write_cache_bytes), MIB, 64 * GIB),
+            ("bookie.read_cache_bytes", size(bookie.read_cache_bytes), 0, 64 * GIB),
             ("bookie.entry_log_bytes", bookie.entry_log_bytes, MIB, 64 * GIB),
             ("ledger.pending_entries_max", size(ledger.pending_entries_max), 1, 10_000_000),
             ("ledger.pending_bytes_max", size(ledger.pending_bytes_max), MIB, 64 * GIB),
@@ -346,6 +347,7 @@ mod tests {
         from_text("").unwrap();
         let small = "[pulsar]\nmessage_bytes_max = 262144\nadvertised = \"pulsar://a.b:6650\"\n\
                      [bookie]\njournal_file_bytes = 1048576\nwrite_cache_bytes = 1048576\n\
+                     read_cache_bytes = 0\n\
                      entry_log_bytes = 1048576\nfree_space_low_bytes = 0\n\
                      scrub_bytes_per_second = 0\n[broker]\nledger_entries_max = 1\n\
                      tail_cache_bytes = 0\n";
@@ -364,6 +366,7 @@ mod tests {
             ("bookie", "journal_group_bytes", ["64", huge]),
             ("bookie", "journal_queue_bytes", ["0", "2000000"]),
             ("bookie", "write_cache_bytes", ["0", "2000000"]),
+            ("bookie", "read_cache_bytes", ["-1", huge]),
             ("bookie", "entry_log_bytes", ["1", huge]),
             ("bookie", "checkpoint_interval", ["\"0s\"", "\"2h\""]),
             ("bookie", "garbage_interval", ["\"0s\"", "\"1000years\""]),

@@ -113,6 +113,7 @@ impl BookieSettings {
         config.journal_group_bytes = self.journal_group_bytes;
         config.journal_queue_bytes = self.journal_queue_bytes;
         config.write_cache_bytes = self.write_cache_bytes;
+        config.read_cache_bytes = self.read_cache_bytes;
         config.checkpoint_interval = self.checkpoint_interval;
         config.entry_log_bytes = self.entry_log_bytes;
         config.free_space_low_bytes = self.free_space_low_bytes;

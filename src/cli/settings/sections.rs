@@ -143,6 +143,7 @@ pub(crate) struct BookieSettings {
     pub(crate) journal_group_bytes: usize,
     pub(crate) journal_queue_bytes: usize,
     pub(crate) write_cache_bytes: usize,
+    pub(crate) read_cache_bytes: usize,
     #[serde(with = "readable_duration")]
     pub(crate) checkpoint_interval: Duration,
     pub(crate) entry_log_bytes: u64,
@@ -307,6 +308,7 @@ impl Default for BookieSettings {
             journal_group_bytes: config.journal_group_bytes,
             journal_queue_bytes: config.journal_queue_bytes,
             write_cache_bytes: config.write_cache_bytes,
+            read_cache_bytes: config.read_cache_bytes,
             checkpoint_interval: config.checkpoint_interval,
             entry_log_bytes: config.entry_log_bytes,
             free_space_low_bytes: config.free_space_low_bytes,
