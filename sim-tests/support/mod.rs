@@ -168,7 +168,7 @@ impl Stage {
                 let Ok(receipt) = producer.send(encode_body(number, 100)).await else { break };
                 match receipt.told().await {
                     Ok(Told::Committed(place)) => acknowledged.push((number, place.position)),
-                    Ok(Told::Rejected) | Err(_) => break,
+                    Ok(Told::Rejected | Told::Closed) | Err(_) => break,
                 }
             }
             acknowledged
