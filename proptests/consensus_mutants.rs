@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use crate::consensus_exploration::hunt as explore;
 use crate::consensus_model::{calm, figure_eight, storm};
-use seawall::simulator::mutant_hunt::median;
+use seawall::simulator::mutant_list::median;
 
 /// Says which planted bug the child hunts.
 const VARIABLE: &str = "SEAWALL_CONSENSUS_MUTANT";

@@ -1,7 +1,7 @@
 //! Every planted bug that a property test has to catch is caught by it, each in a process of its own.
 
-use seawall::simulator::mutant_hunt::{complaint, median};
-use seawall::simulator::mutant_list::{Hunt, MUTANTS};
+use seawall::simulator::mutant_hunt::complaint;
+use seawall::simulator::mutant_list::{Hunt, MUTANTS, median};
 
 /// Consensus hunts its own, with a search made for it.
 const HUNTS_ITS_OWN: &str = "consensus_mutants";

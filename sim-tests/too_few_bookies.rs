@@ -71,6 +71,13 @@ async fn refuses(stage: &mut Stage) -> Vec<SendError> {
     refusals
 }
 
+/// With all bookies back messages are taken, copies are made anew, and everything acknowledged is there.
+async fn goes_on(stage: &mut Stage, mut acknowledged: Vec<(MessageNumber, Position)>) {
+    acknowledged.extend(publish_on(stage, 30).await);
+    repaired_without(stage, None).await;
+    stage.all_there(&acknowledged).await;
+}
+
 async fn records(stage: &mut Stage) -> Vec<LedgerRecord> {
     let metadata = metadata(stage);
     stage
@@ -112,9 +119,7 @@ fn with_one_of_three_away_the_next_ledger_waits() {
             bring_back(&mut stage, &["bookie-2"]).await;
             let position = waiting.await.unwrap().expect("acknowledged in the end");
             acknowledged.push((MessageNumber(WAITING), position));
-            acknowledged.extend(publish_on(&mut stage, 30).await);
-            repaired_without(&mut stage, None).await;
-            stage.all_there(&acknowledged).await;
+            goes_on(&mut stage, acknowledged).await;
         },
     );
 }
@@ -126,7 +131,7 @@ fn with_two_of_three_away_nothing_is_acknowledged() {
         |plan| on_bookies(plan, 3),
         |mut stage| async move {
             stage.keep_everything().await;
-            let mut acknowledged = stage.publish(5).await;
+            let acknowledged = stage.publish(5).await;
             take_away(&mut stage, &["bookie-0", "bookie-2"]);
             // The end of the open ledger cannot be found: the topic is not loaded, and clients are told why.
             let refusals = refuses(&mut stage).await;
@@ -138,9 +143,7 @@ fn with_two_of_three_away_nothing_is_acknowledged() {
             refuses(&mut stage).await;
             stage.all_there(&acknowledged).await;
             bring_back(&mut stage, &["bookie-2"]).await;
-            acknowledged.extend(publish_on(&mut stage, 30).await);
-            repaired_without(&mut stage, None).await;
-            stage.all_there(&acknowledged).await;
+            goes_on(&mut stage, acknowledged).await;
         },
     );
 }

@@ -20,7 +20,7 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
 
-use crate::domain::{CreatorToken, Entry, EntryId, LedgerId};
+use crate::domain::{CreatorToken, Entry, EntryId, LedgerId, unzigzag, zigzag};
 
 /// The longest header: what to read where one may begin.
 pub(super) const RECORD_HEADER_BYTES_MAX: usize = CHECKSUM_BYTES + 1 + 5 + 4 * 10 + 4;
@@ -142,8 +142,7 @@ impl RecordHeader {
         let mut header = Self { payload_length, ..Self::of_ledger(kind, ledger, CreatorToken(0)) };
         if kind == RecordKind::Entry {
             header.entry = EntryId(decode_varint(&mut rest).ok()? as i64);
-            let lag = decode_varint(&mut rest).ok()?;
-            let lag = (lag >> 1) as i64 ^ -((lag & 1) as i64);
+            let lag = unzigzag(decode_varint(&mut rest).ok()?);
             header.last_add_confirmed = EntryId(header.entry.0.wrapping_sub(lag));
             header.number = decode_varint(&mut rest).ok()?;
             header.digest = rest.try_get_u32_le().ok()?;
@@ -155,8 +154,7 @@ impl RecordHeader {
 
     /// How far the last add confirmed is behind the entry, small numbers of either sign first.
     const fn zigzag_lag(&self) -> u64 {
-        let lag = self.entry.0.wrapping_sub(self.last_add_confirmed.0);
-        ((lag << 1) ^ (lag >> 63)) as u64
+        zigzag(self.entry.0.wrapping_sub(self.last_add_confirmed.0))
     }
 
     /// Bytes of the header.

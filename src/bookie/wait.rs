@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::shared::Shared;
-use crate::domain::{CreatorToken, EntryId, Instant, LastAddConfirmed, LedgerId, ReadError};
+use crate::domain::{CreatorToken, EntryId, LastAddConfirmed, LedgerId, ReadError};
 use crate::reached;
 
 /// The longest wait of one call; a longer one asked for is cut to this.
@@ -52,7 +52,7 @@ pub(super) async fn wait_last_add_confirmed(
         // Made before the look: a change between look and wait counts.
         let changed = known.as_ref().map(|state| state.changed());
         let answer = super::service::end_of(known.as_deref())?;
-        let left = left(clock.now(), deadline);
+        let left = deadline.since(clock.now());
         if answer.last_add_confirmed > beyond || answer.fenced || left.is_zero() || place.is_none()
         {
             return Ok(answer);
@@ -66,8 +66,4 @@ pub(super) async fn wait_last_add_confirmed(
             None => clock.sleep(left.min(UNSEEN_LOOK)).await,
         }
     }
-}
-
-fn left(now: Instant, deadline: Instant) -> Duration {
-    if now >= deadline { Duration::ZERO } else { deadline.since(now) }
 }

@@ -14,7 +14,7 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use prost::encoding::{decode_varint, encode_varint};
 
-use crate::domain::WallTime;
+use crate::domain::{WallTime, unzigzag, zigzag};
 
 /// Format written by this version.
 const FORMAT: u8 = 2;
@@ -63,7 +63,7 @@ impl EntryHeader {
         encode_varint(self.first_index, buffer);
         encode_varint(self.broker_time.0, buffer);
         let delay = self.broker_time.0.wrapping_sub(self.publish_time.0) as i64;
-        encode_varint(((delay << 1) ^ (delay >> 63)) as u64, buffer);
+        encode_varint(zigzag(delay), buffer);
         buffer.put_slice(client_bytes);
         buffer.split().freeze()
     }
@@ -92,8 +92,7 @@ impl EntryHeader {
         let message_count = u32::try_from(number()?).ok()?.max(1);
         let first_index = number()?;
         let broker_time = number()?;
-        let delay = number()?;
-        let delay = (delay >> 1) as i64 ^ -((delay & 1) as i64);
+        let delay = unzigzag(number()?);
         Some(Self {
             is_batch: flags & FLAG_BATCH != 0,
             message_count,

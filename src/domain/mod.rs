@@ -9,6 +9,7 @@ mod rack;
 mod size;
 mod time;
 mod topic_name;
+mod zigzag;
 
 pub use bookie_id::{BookieId, CreatorToken};
 pub use bookie_messages::{
@@ -21,3 +22,4 @@ pub use rack::{Rack, RackError};
 pub use size::{KIBIBYTE, MEBIBYTE};
 pub use time::{Instant, WallTime};
 pub use topic_name::{Domain, NamespaceName, TopicName, TopicNameError};
+pub use zigzag::{unzigzag, zigzag};

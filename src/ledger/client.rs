@@ -69,10 +69,9 @@ impl LedgerClient {
     ) -> Result<LedgerWriter, CreateError> {
         let Inner { runtime, records, bookies, config, random } = &*self.inner;
         let spread = Spread { quorum, racks_min: config.racks_min };
-        let opportunistic = config.opportunistic_striping;
-        let bookie_pool = bookies.as_ref();
-        let record =
-            create_record(records, bookie_pool, random, spread, opportunistic, purpose).await?;
+        let bookies_min = config.bookies_min(quorum);
+        let pool = bookies.as_ref();
+        let record = create_record(records, pool, random, spread, bookies_min, purpose).await?;
         Ok(writer::start(runtime, records, bookies, config, &record, events))
     }
 

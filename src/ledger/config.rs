@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::Quorum;
+
 /// Limits and time-outs of the ledger client. Every duration is of this node's monotonic clock.
 #[derive(Clone, Debug)]
 pub struct LedgerConfig {
@@ -25,6 +27,13 @@ pub struct LedgerConfig {
     /// With fewer bookies than a ledger's ensemble, but at least its write quorum, it is spread over those there
     /// are. Without, it is not created.
     pub opportunistic_striping: bool,
+}
+
+impl LedgerConfig {
+    /// Fewest bookies that take writes with which a ledger of this quorum is created.
+    pub const fn bookies_min(&self, quorum: Quorum) -> u32 {
+        if self.opportunistic_striping { quorum.write } else { quorum.ensemble }
+    }
 }
 
 impl Default for LedgerConfig {

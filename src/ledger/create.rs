@@ -20,7 +20,7 @@ pub(super) async fn create_record(
     bookies: &dyn BookiePool,
     random: &Random,
     wished: Spread,
-    opportunistic: bool,
+    bookies_min: u32,
     purpose: &str,
 ) -> Result<LedgerRecord, CreateError> {
     let Spread { quorum, racks_min } = wished;
@@ -29,14 +29,11 @@ pub(super) async fn create_record(
         return Err(MetadataError::Refused(reason).into());
     }
     let available = u32::try_from(bookies.writable().len()).unwrap_or(u32::MAX);
-    let quorum = if opportunistic { quorum_within(quorum, available) } else { quorum };
+    let quorum = quorum_within(quorum, available, bookies_min);
     let Some(ensemble) = choose_ensemble(bookies, Spread { quorum, racks_min }, random) else {
         return Err(match available >= quorum.ensemble {
             true => CreateError::NotEnoughRacks { needed: racks_min },
-            false => {
-                let needed = if opportunistic { quorum.write } else { quorum.ensemble };
-                CreateError::NotEnoughBookies { needed, available }
-            }
+            false => CreateError::NotEnoughBookies { needed: bookies_min, available },
         });
     };
     let record = LedgerRecord {
@@ -69,9 +66,9 @@ pub(super) async fn create_record(
 }
 
 /// The quorum over no more bookies than there are, as long as they are enough for every copy of an entry.
-fn quorum_within(quorum: Quorum, available: u32) -> Quorum {
-    let copies_min = if mutant!("L-thin") { quorum.ack } else { quorum.write };
-    if available >= quorum.ensemble || available < copies_min {
+fn quorum_within(quorum: Quorum, available: u32, bookies_min: u32) -> Quorum {
+    let bookies_min = if mutant!("L-thin") { quorum.ack } else { bookies_min };
+    if available >= quorum.ensemble || available < bookies_min {
         return quorum;
     }
     reached!("ledger: spread over fewer bookies than wished for");

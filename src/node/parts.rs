@@ -267,11 +267,7 @@ async fn start_broker(
     let LedgerPart { bookies, client: ledgers } = ledgers;
     // Before that no topic could be opened; clients would only be told to come back.
     let failing = node.failing();
-    let quorum = config.broker.quorum;
-    let enough = match config.ledger.opportunistic_striping {
-        true => quorum.write,
-        false => quorum.ensemble,
-    };
+    let enough = config.ledger.bookies_min(config.broker.quorum);
     node.health.not_ready(&format!("waiting for {enough} bookies that take writes"));
     failing.unless(bookies.wait_for_writable(enough as usize)).await?;
     let broker =

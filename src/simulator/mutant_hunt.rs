@@ -47,12 +47,6 @@ pub fn complaint(tests: &str, mutant: &str, variables: &[(&str, &str)]) -> Optio
     }
 }
 
-/// The middle of some hunts' numbers of cases; escapes count as more than any.
-pub fn median(mut cases: Vec<Option<u64>>) -> Option<u64> {
-    cases.sort_unstable_by_key(|cases| cases.unwrap_or(u64::MAX));
-    cases.get(cases.len() / 2).copied().flatten()
-}
-
 /// Hunts each, and runs each test once without any planted bug, in as many processes at a time as there are
 /// cores. What is wrong: bugs that live, tests that fail by themselves.
 pub fn hunt(quarries: &[Quarry]) -> Vec<String> {

@@ -48,6 +48,13 @@ impl Hunt {
     }
 }
 
+/// The middle of what several hunts took, the lower one of two; a hunt in vain (`None`) is longer than any, and so none if
+/// more than half of them were.
+pub fn median(mut hunts: Vec<Option<u64>>) -> Option<u64> {
+    hunts.sort_unstable_by_key(|took| took.unwrap_or(u64::MAX));
+    hunts.get(hunts.len().saturating_sub(1) / 2).copied().flatten()
+}
+
 const fn on(
     topology: Topology,
     name: &'static str,

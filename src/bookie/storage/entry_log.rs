@@ -138,7 +138,9 @@ impl EntryLogs {
     pub async fn remove(&self, id: u64) -> DiskResult<()> {
         let closed = self.handles().remove(&id);
         drop(closed);
-        self.disk.remove(&self.path(id)).await
+        self.disk.remove(&self.path(id)).await?;
+        self.places().remove(&id);
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use super::campaign::jobs;
 use super::child::run_apart;
 use crate::cli::output::{complain, say};
 use crate::cli::{FAILED, GOOD, USAGE};
-use crate::simulator::mutant_list::{Hunt, MUTANTS, Mutant};
+use crate::simulator::mutant_list::{Hunt, MUTANTS, Mutant, median};
 use crate::simulator::plan::Topology;
 use crate::simulator::profile::Profile;
 use crate::simulator::trial::Trial;
@@ -70,13 +70,9 @@ impl Outcome {
         self.hunts.values().flatten().collect()
     }
 
-    /// The median of seeds until caught, the lower one of two; none if more than half of the hunts
-    /// caught nothing.
+    /// The median of seeds until caught; none if more than half of the hunts caught nothing.
     fn median(&self) -> Option<u64> {
-        let mut seeds: Vec<u64> = self.catches().iter().map(|catch| catch.seeds).collect();
-        seeds.sort_unstable();
-        let half = self.hunts.len().saturating_sub(1) / 2;
-        seeds.get(half).copied()
+        median(self.hunts.values().map(|catch| Some(catch.as_ref()?.seeds)).collect())
     }
 }
 

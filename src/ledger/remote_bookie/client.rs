@@ -81,8 +81,16 @@ impl RemoteBookie {
     }
 
     async fn call<T>(&self, call: impl Future<Output = Result<T, Status>>) -> Result<T, ReadError> {
+        self.call_within(self.config.call_timeout, call).await
+    }
+
+    async fn call_within<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, ReadError> {
         self.channel
-            .bounded(self.config.call_timeout, call)
+            .bounded(limit, call)
             .await
             .map_err(|status| ReadError::Unreachable(status.to_string()))
     }
@@ -190,11 +198,8 @@ impl BookieClient for RemoteBookie {
             wait: Some(wire::Wait { beyond: beyond.0, patience_ms }),
         };
         let mut client = self.client();
-        let answer = self
-            .channel
-            .bounded(patience + self.config.call_timeout, client.last_add_confirmed(request))
-            .await
-            .map_err(|status| ReadError::Unreachable(status.to_string()))?;
+        let limit = patience + self.config.call_timeout;
+        let answer = self.call_within(limit, client.last_add_confirmed(request)).await?;
         last_add_confirmed_from_wire(answer.into_inner())
     }
 
