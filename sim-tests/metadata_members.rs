@@ -9,7 +9,7 @@ use seawall::runtime::sim::ClockFace;
 use seawall::simulator::metadata_history::ConsensusFact;
 use seawall::simulator::plan::{Plan, Topology};
 
-use crate::support::metadata::{consensus_held, get, leader, others, put};
+use crate::support::metadata::{consensus_held, get, leader, others, put, replace};
 use crate::support::{Stage, scenario_with};
 
 /// Long enough for an election and everything around it.
@@ -141,6 +141,33 @@ fn a_member_with_an_empty_disk_agrees_to_nothing() {
         let_start(&mut stage, first);
         let kept = get(&mut stage, &[first, late], PATIENCE, "/kept").await.expect("read");
         assert_eq!(kept.expect("what was acknowledged is there").value, "yes");
+        consensus_held(&stage);
+    });
+}
+
+/// An operator replaces every member, one after the other, the leader last. The log begins with the founders, of whom none is
+/// left: the last one to join reads their membership first, and must answer a leader that is not in it.
+#[test]
+fn every_member_is_replaced_and_the_last_one_catches_up() {
+    let long_log = |plan: &mut Plan| {
+        plan.shape.metadata = 3;
+        plan.metadata_log_bytes = 16 * 1024 * 1024;
+    };
+    scenario_with(Topology::Cluster, long_log, |mut stage| async move {
+        let many = (0..50).map(|number| (format!("/many/{number}"), Bytes::from(vec![7; 2000])));
+        let first = leader(&mut stage).await;
+        put(&mut stage, &[first], PATIENCE, many.collect()).await.expect("put");
+        let followers = others(&stage, first);
+        for (id, place) in (101..).zip(followers.into_iter().chain([first])) {
+            replace(&mut stage, place, id).await;
+        }
+        // Every one of them is needed for what the two others cannot do alone.
+        let new = leader(&mut stage).await;
+        let [needed, away] = others(&stage, new)[..] else { panic!("a group of three") };
+        let away = if away == first { needed } else { away };
+        keep_down(&mut stage, away);
+        assert!(stage.cluster.nodes[away].machine.crash());
+        put(&mut stage, &[new, first], PATIENCE, pair("/kept", "yes")).await.expect("put");
         consensus_held(&stage);
     });
 }

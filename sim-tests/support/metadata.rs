@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use seawall::metadata::{
-    Expect, Metadata, MetadataError, RemoteMetadata, RemoteMetadataConfig, Versioned,
+    Expect, MembershipAdmin, Metadata, MetadataError, RemoteMetadata, RemoteMetadataConfig,
+    Versioned,
 };
 use seawall::simulator::checkers::CONSENSUS_CHECKERS;
 
@@ -65,6 +66,42 @@ pub async fn put(
         Ok(())
     };
     stage.client(work).await
+}
+
+/// As long as an operator tries to change the membership.
+const OPERATOR_PATIENCE: Duration = Duration::from_secs(120);
+
+/// An operator takes the member at a place out of the group, empties its disk and adds its node as member `id`.
+pub async fn replace(stage: &mut Stage, place: usize, id: u64) {
+    let old = stage.cluster.nodes[place].member_id().expect("a member");
+    change(stage, old, None).await;
+    let node = &mut stage.cluster.nodes[place];
+    node.machine.crash();
+    assert!(node.machine.wipe_disk());
+    node.become_member(id);
+    let address = node.rpc_address();
+    change(stage, id, Some(address)).await;
+}
+
+/// Removes a member, or adds one at an address, however often it takes.
+async fn change(stage: &mut Stage, id: u64, add: Option<String>) {
+    let runtime = stage.client_runtime();
+    let addresses = stage.cluster.metadata_addresses();
+    let config = RemoteMetadataConfig::default();
+    let admin = MembershipAdmin::new(runtime.clone(), &addresses, config);
+    let work = async move {
+        let until = runtime.clock.now() + OPERATOR_PATIENCE;
+        loop {
+            let done = match &add {
+                Some(address) => admin.add_member(id, address).await,
+                None => admin.remove_member(id).await,
+            };
+            let Err(error) = done else { return };
+            assert!(runtime.clock.now() < until, "member {id}: {error}");
+            runtime.clock.sleep(Duration::from_millis(500)).await;
+        }
+    };
+    stage.client(work).await;
 }
 
 /// What consensus promises was kept so far.

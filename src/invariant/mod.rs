@@ -1,10 +1,12 @@
-//! Checks that are always on, marks that prove a rare branch was visited, and planted bugs.
+//! Checks that are always on, marks that prove a rare branch was visited, states that faults meet, and planted bugs.
 //! Owns no protocol state; must never change behaviour unless a mutant is active.
 
 /// Marks: which rare branches this process has visited.
 pub mod marks;
 /// Planted bugs, dead code unless the `mutants` feature is on.
 pub mod mutants;
+/// States: which faults have met which steps of the protocols.
+pub mod states;
 
 /// Stops the process (the node, under simulation) when something that must hold does not.
 /// On in every build: a wrong answer is worse than a crash.
@@ -23,6 +25,17 @@ macro_rules! reached {
     ($name:literal) => {{
         static MARK: $crate::invariant::marks::Mark = $crate::invariant::marks::Mark::new($name);
         MARK.hit();
+    }};
+}
+
+/// Enters a step of a protocol that lasts, until the value is dropped. A campaign shows which kinds of fault met which
+/// steps. Each name is used once.
+#[macro_export]
+macro_rules! in_state {
+    ($name:literal) => {{
+        static STATE: $crate::invariant::states::State =
+            $crate::invariant::states::State::new($name);
+        STATE.enter()
     }};
 }
 

@@ -210,6 +210,11 @@ pub const MUTANTS: &[Mutant] = &[
     on(Swarm, "M-vote", 17, "term and vote are not written"),
     on(Cluster, "M-watch", 5, "a watch misses what changed while it began"),
     scenario(
+        "metadata_members::every_member_is_replaced",
+        "M-stranger",
+        "a member that is behind answers nobody outside of the membership it knows",
+    ),
+    scenario(
         "metadata_members::a_member_with_an_empty_disk",
         "M-wiped",
         "a member with an empty disk takes part",

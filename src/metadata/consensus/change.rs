@@ -35,9 +35,12 @@ impl Machine {
         }
         let lag = self.settings.promotion_lag;
         let matched = self.matched();
+        // Of one that has nothing yet it is not known whether it can be fed at all, however short the log is.
+        let least = self.log.start_index().max(1);
         for member in wanted.voters.difference(&self.log.membership().voters) {
             let has = matched.get(member).copied().unwrap_or(0);
-            if *member != self.id && has.saturating_add(lag) < self.log.last_index() {
+            let is_behind = has < least || has.saturating_add(lag) < self.log.last_index();
+            if *member != self.id && is_behind {
                 return Err(Refusal::NotCaughtUp { member: *member });
             }
         }

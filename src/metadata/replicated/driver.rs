@@ -19,6 +19,7 @@ use super::shared::{Ended, Shared};
 use super::storage::Storage;
 use super::waiters::{ChangeAnswer, ReadAnswer, Waiter, Waiters, refused};
 use crate::domain::Instant;
+use crate::invariant::states::Inside;
 use crate::metadata::MetadataError;
 use crate::metadata::consensus::{
     Effect, Event, Index, Machine, MemberId, Membership, Message, Role, Timers, Write,
@@ -26,9 +27,9 @@ use crate::metadata::consensus::{
 use crate::metadata::durable::GROUP_BYTES;
 use crate::metadata::store::Command;
 use crate::runtime::{Mailbox, MailboxSender, Random, Runtime, ShutdownSignal};
-use crate::{mutant, reached};
+use crate::{in_state, mutant, reached};
 
-/// Most members that one which knows no group yet answers to.
+/// Most members outside of the membership it knows that a member answers to; the one met first gives way.
 const STRANGERS_MAX: usize = 16;
 
 /// What the driver is asked.
@@ -64,12 +65,17 @@ pub(super) struct Driver {
     inbox: Mailbox<Request>,
     requests: MailboxSender<Request>,
     peers: BTreeMap<MemberId, Peer>,
+    /// Those of them that are not in the newest membership here, the one met first in front.
+    strangers: VecDeque<MemberId>,
     introduction: Introduction,
     stop: ShutdownSignal,
     /// Logical time, ahead of the store's; only a leader's counts.
     logical: Duration,
     observed: Instant,
     led_until: Instant,
+    /// What faults may meet.
+    without_leader: Option<Inside>,
+    in_joint_membership: Option<Inside>,
 }
 
 /// What a driver begins with.
@@ -109,11 +115,14 @@ impl Driver {
             inbox,
             requests,
             peers: BTreeMap::new(),
+            strangers: VecDeque::new(),
             introduction,
             stop,
             logical: Duration::ZERO,
             observed: now,
             led_until: now,
+            without_leader: None,
+            in_joint_membership: None,
         };
         driver.meet_peers();
         driver
@@ -412,15 +421,25 @@ impl Driver {
         }
     }
 
-    /// A member that knows no group yet answers whoever speaks to it, where it says it listens.
+    /// A member answers whoever speaks to it, where it says it listens: one that joins knows no group yet, and one that is
+    /// behind knows a membership in which today's leader is not. Without an answer it would never be told more.
     fn meet_stranger(&mut self, member: MemberId, address: String) {
-        let is_known = self.peers.get(&member).is_some_and(|peer| peer.address() == address);
-        let has_room = self.peers.len() < STRANGERS_MAX || self.peers.contains_key(&member);
-        let knows_a_group = !self.machine.log().membership().voters.is_empty();
-        if is_known || !has_room || knows_a_group || address.is_empty() {
+        let is_known = match self.peers.get(&member) {
+            Some(peer) => !self.strangers.contains(&member) || peer.address() == address,
+            None => false,
+        };
+        let is_deaf = mutant!("M-stranger") && !self.machine.log().membership().voters.is_empty();
+        if is_known || is_deaf || address.is_empty() {
             return;
         }
-        reached!("metadata: a member that joins met another");
+        reached!("metadata: a member met another that it does not know");
+        self.strangers.retain(|stranger| *stranger != member);
+        if self.strangers.len() >= STRANGERS_MAX
+            && let Some(first) = self.strangers.pop_front()
+        {
+            self.peers.remove(&first);
+        }
+        self.strangers.push_back(member);
         self.meet(member, &address);
     }
 
@@ -436,12 +455,17 @@ impl Driver {
         self.peers.insert(member, peer);
     }
 
-    /// Carries messages to everyone in the newest membership, and to nobody else.
+    /// Carries messages to everyone in the newest membership, and to strangers that spoke to this member: the membership
+    /// may be an old one.
     fn meet_peers(&mut self) {
         let membership = self.machine.log().membership().clone();
         let own = self.config.id;
-        self.peers.retain(|member, peer| {
-            membership.addresses.get(member).is_some_and(|address| address == peer.address())
+        self.strangers
+            .retain(|member| !membership.addresses.contains_key(member) && !mutant!("M-stranger"));
+        let strangers = &self.strangers;
+        self.peers.retain(|member, peer| match membership.addresses.get(member) {
+            Some(address) => address == peer.address(),
+            None => strangers.contains(member),
         });
         for (member, address) in membership.addresses {
             if member != own && !self.peers.contains_key(&member) {
@@ -462,16 +486,42 @@ impl Driver {
                 visible.watches.end();
             }
         }
+        follow(&mut self.without_leader, self.machine.leader().is_none(), || {
+            in_state!("metadata: a member knows no leader")
+        });
+        let is_joint = self.machine.log().membership().is_joint();
+        follow(&mut self.in_joint_membership, is_joint, || {
+            in_state!("metadata: the membership is joint")
+        });
         let mut status = self.shared.status();
+        let before = (status.role, status.leader);
         status.role = self.machine.role();
         status.term = self.machine.term();
         status.leader = self.machine.leader();
         status.commit = self.machine.commit();
         status.last = self.machine.log().last_index();
         status.matched = self.machine.matched();
+        let mut is_news = before != (status.role, status.leader);
         if status.membership != *self.machine.log().membership() {
             status.membership = self.machine.log().membership().clone();
+            is_news = true;
         }
+        if is_news {
+            tracing::info!(
+                id = self.config.id.0, role = ?status.role, term = status.term, leader = ?status.leader,
+                membership = ?status.membership, commit = status.commit, last = status.last,
+                "metadata member"
+            );
+        }
+    }
+}
+
+/// Is in a state just as long as it should be.
+fn follow(state: &mut Option<Inside>, should: bool, enter: impl FnOnce() -> Inside) {
+    match (state.is_some(), should) {
+        (false, true) => *state = Some(enter()),
+        (true, false) => *state = None,
+        _ => {}
     }
 }
 

@@ -5,7 +5,7 @@ use super::storage::decode_snapshot;
 use crate::metadata::consensus::{
     Body, Entry, Event, HardState, Index, MemberId, Message, SnapshotMark, SnapshotPart, Term,
 };
-use crate::{mutant, reached};
+use crate::{in_state, mutant, reached};
 
 impl Driver {
     /// Writes the applied state and begins the log anew, with some entries before the snapshot for members
@@ -17,6 +17,7 @@ impl Driver {
             return Ok(());
         }
         reached!("metadata: a member took a snapshot");
+        let _state = in_state!("metadata: a snapshot is taken");
         let store = self.shared.visible().store.clone();
         let keep_from = self.keep_from(mark.index);
         let kept: Vec<Entry> = self
@@ -97,6 +98,7 @@ impl Driver {
         entries: Vec<Entry>,
     ) -> Result<(), String> {
         reached!("metadata: a member installed a snapshot");
+        let _state = in_state!("metadata: a snapshot is installed");
         let payload = bytes::Bytes::from(std::mem::take(&mut self.incoming));
         let (sent, store) = decode_snapshot(payload)?;
         if sent != mark {
