@@ -26,6 +26,41 @@ storm TIME="10m" TOPOLOGY="swarm":
     cargo build --release
     target/release/seawall sim run --for {{TIME}} --topology {{TOPOLOGY}} --profile storm
 
+# A long campaign that can be interrupted, and goes on where it was: `just campaign 0..10000`.
+campaign SEEDS="0..10000" FILE="target/campaign.jsonl":
+    cargo build --release
+    target/release/seawall --log off sim run --seeds {{SEEDS}} --topology swarm --resume {{FILE}} --coverage
+
+# The same, half of it leaning towards what few have reached.
+lean TIME="10m":
+    cargo build --release
+    target/release/seawall --log off sim run --for {{TIME}} --topology swarm --lean --coverage
+
+# How long healed clusters take, for each kind of fault, against the baseline.
+liveness SEEDS="0..200":
+    cargo build --release
+    target/release/seawall --log off sim liveness --seeds {{SEEDS}}
+
+# Make what they take now the baseline.
+liveness-record SEEDS="0..200":
+    cargo build --release
+    target/release/seawall --log off sim liveness --seeds {{SEEDS}} --record src/simulator/liveness_baseline.json
+
+# What wrong clocks cost, by kind and size.
+clocks SEEDS="0..40":
+    cargo build --release
+    target/release/seawall --log off sim clocks --seeds {{SEEDS}}
+
+# Which planted bugs escape without which kind of fault.
+ablation SEEDS="0..60":
+    cargo build --release --features mutants
+    target/release/seawall --log off sim ablation --seeds {{SEEDS}}
+
+# How fast the simulator is.
+speed:
+    cargo build --release
+    target/release/seawall --log off sim speed --check
+
 # Replay a seed with its events: `just replay 42`.
 replay SEED TOPOLOGY="cluster":
     cargo run --release -- sim replay {{SEED}} --topology {{TOPOLOGY}}

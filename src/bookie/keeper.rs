@@ -20,7 +20,7 @@ use super::storage::{
 use super::write_cache::Half;
 use crate::domain::{EntryId, LedgerId};
 use crate::runtime::{DiskError, IndexError, Mailbox, ShutdownSignal};
-use crate::{mutant, reached};
+use crate::{in_state, mutant, reached};
 
 /// Wait after a failed checkpoint.
 const RETRY_WAIT: Duration = Duration::from_millis(500);
@@ -139,6 +139,7 @@ impl Keeper {
 
     /// `paced` if nobody waits for it.
     async fn checkpoint(&mut self, paced: bool) -> Result<(), CheckpointError> {
+        let _state = in_state!("bookie: checkpoint");
         let shared = Arc::clone(&self.shared);
         let frozen = shared.cache.freeze();
         let (mark, empty) = (frozen.mark, frozen.half.is_empty());
@@ -268,6 +269,7 @@ impl Keeper {
     /// Writes what is in use of a log again, into the current one. The old log stays until nothing refers
     /// to it, and the new one is in the checkpoint file before the index refers to it.
     async fn compact(&mut self, log: u64) -> Result<(), CheckpointError> {
+        let _state = in_state!("bookie: compaction");
         let shared = Arc::clone(&self.shared);
         let mut from = (LedgerId(0), EntryId::FIRST);
         loop {

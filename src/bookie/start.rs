@@ -25,7 +25,7 @@ use crate::domain::{BookieId, CreatorToken, LedgerId};
 use crate::runtime::{
     CreateMode, Disk, DiskError, File, IndexError, MailboxSender, OpenMode, Runtime, mailbox,
 };
-use crate::{mutant, reached};
+use crate::{in_state, mutant, reached};
 
 /// Batches and fences queued for the journal, beside the bound on bytes.
 const JOURNAL_QUEUE_ITEMS: usize = 64 * 1024;
@@ -63,6 +63,7 @@ pub(super) async fn start(
     config: BookieConfig,
     directory: Arc<dyn LedgerDirectory>,
 ) -> Result<(Arc<Shared>, MailboxSender<KeeperCommand>), BookieStartError> {
+    let _state = in_state!("bookie: start");
     let disk = runtime.disk.clone();
     let mut locks = Vec::new();
     for folder in &folders(&config) {

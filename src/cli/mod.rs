@@ -104,7 +104,7 @@ enum Command {
     /// Hurt a real cluster on this machine and check what it promised.
     Chaos(chaos::ChaosCommand),
     /// The simulator: try to break it, from a seed.
-    Sim(simulate::SimulateCommand),
+    Sim(Box<simulate::SimulateCommand>),
     /// Check or show the configuration.
     Config(configuration::ConfigCommand),
 }
@@ -142,7 +142,7 @@ pub fn run() -> u8 {
         Command::BenchFloorServer(command) => bench::serve_floor(&command),
         Command::Inspect(command) => inspect::inspect(&command),
         Command::Chaos(command) => chaos::chaos(&command),
-        Command::Sim(command) => simulate::simulate(command),
+        Command::Sim(command) => simulate::simulate(*command),
         Command::Config(command) => configuration::configuration(&command),
     }
 }

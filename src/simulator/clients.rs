@@ -14,7 +14,7 @@ use super::history::{HistoryClock, SharedHistory};
 use super::nemesis::Strike;
 use super::plan::Plan;
 use super::workloads::{
-    ConsumerRole, EXCLUSIVE, SHARED, WorkloadContext, consume, damage, look_at_the_rest,
+    ConsumerRole, EXCLUSIVE, SHARED, Workload, WorkloadContext, consume, damage, look_at_the_rest,
     prove_writable, publish, read_registers, read_whole_log, rewind, setup_topic, use_registers,
     watch_registers,
 };
@@ -68,6 +68,8 @@ pub struct Outcome {
     pub findings: Vec<(String, Finding)>,
     /// From the heal until every topic took a message.
     pub writable_after: Option<Duration>,
+    /// From the heal until every copy was where it must be; none on a topology with single copies.
+    pub replicated_after: Option<Duration>,
     /// From the heal until everything was delivered, without the wait for publishers to end.
     pub recovered_after: Option<Duration>,
     /// How often a node gave up by itself.
@@ -240,17 +242,21 @@ impl<S: Stage> Clients<S> {
                 self.tasks.push(self.spawn(Machine::Consumers, "consume", consume(context, role)));
             }
             number += 1;
-            let context = self.context(Machine::Consumers, &self.stop_consuming);
-            let work = rewind(context, topic.clone(), number);
-            self.tasks.push(self.spawn(Machine::Consumers, "rewind", work));
-            let context = self.context(Machine::Producers, &self.stop_publishing);
-            self.publishing.fetch_add(1, Ordering::Relaxed);
-            let publishing = Arc::clone(&self.publishing);
-            let work = async move {
-                damage(context, topic, number).await;
-                publishing.fetch_sub(1, Ordering::Relaxed);
-            };
-            self.tasks.push(self.spawn(Machine::Producers, "damage", work));
+            if self.plan.workloads.contains(&Workload::Rewind) {
+                let context = self.context(Machine::Consumers, &self.stop_consuming);
+                let work = rewind(context, topic.clone(), number);
+                self.tasks.push(self.spawn(Machine::Consumers, "rewind", work));
+            }
+            if self.plan.workloads.contains(&Workload::Damage) {
+                let context = self.context(Machine::Producers, &self.stop_publishing);
+                self.publishing.fetch_add(1, Ordering::Relaxed);
+                let publishing = Arc::clone(&self.publishing);
+                let work = async move {
+                    damage(context, topic, number).await;
+                    publishing.fetch_sub(1, Ordering::Relaxed);
+                };
+                self.tasks.push(self.spawn(Machine::Producers, "damage", work));
+            }
         }
     }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::Plan;
+use super::plan::{FaultKind, Plan};
+use super::workloads::Workload;
 
 /// What is left out of a run; nothing, by default. On a command line it is one JSON object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,12 @@ pub struct Cuts {
     /// The only strikes of the nemesis that happen, by number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strikes: Option<BTreeSet<u64>>,
+    /// Kinds of fault that do not happen, though the profile and the seed would have them.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub without: BTreeSet<FaultKind>,
+    /// Workloads that do not run.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub idle: BTreeSet<Workload>,
     /// The storm ends after so many virtual milliseconds at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storm_ms: Option<u64>,
@@ -49,6 +56,11 @@ impl Cuts {
             *count = (*count).min(most.unwrap_or(u32::MAX).max(least));
         };
         plan.strikes.clone_from(&self.strikes);
+        plan.faults.retain(|kind| !self.without.contains(kind));
+        plan.workloads.retain(|workload| !self.idle.contains(workload));
+        if !plan.workloads.contains(&Workload::Registers) {
+            plan.register_clients = 0;
+        }
         if let Some(storm_ms) = self.storm_ms {
             plan.safety_phase = plan.safety_phase.min(Duration::from_millis(storm_ms));
         }

@@ -5,13 +5,19 @@
 pub mod checkers;
 /// What clients do in a run, in any world.
 pub mod clients;
+/// One way in which a clock is wrong.
+pub mod clock_fault;
 /// The nodes of a run.
 pub mod cluster;
+/// What runs have reached, and which settings a campaign leans towards.
+pub mod coverage;
 /// What is left out of a run.
 pub mod cuts;
 mod draw;
 /// What clients did and were told.
 pub mod history;
+/// How long healed clusters take.
+pub mod liveness;
 /// Looking whether tests reach the marks they have to.
 #[cfg(feature = "mutants")]
 pub mod mark_hunt;
@@ -28,6 +34,7 @@ pub mod mutant_list;
 pub mod nemesis;
 /// What one seed means.
 pub mod plan;
+mod plan_facts;
 /// Which faults runs may have.
 pub mod profile;
 /// What one run found.
@@ -105,7 +112,7 @@ fn judge(trial: &Trial, ended: &RunReport<clients::Outcome>, history: &SharedHis
         });
     }
     let mut compared = BTreeMap::new();
-    let (mut writable, mut recovered) = (None, None);
+    let (mut writable, mut replicated, mut recovered) = (None, None, None);
     let mut faults: BTreeMap<String, u64> = BTreeMap::new();
     let mut strikes = Vec::new();
     if let Some(outcome) = &ended.output {
@@ -114,6 +121,7 @@ fn judge(trial: &Trial, ended: &RunReport<clients::Outcome>, history: &SharedHis
             violations.extend(finding.violations.iter().cloned());
         }
         writable = outcome.writable_after.map(|after| after.as_millis() as u64);
+        replicated = outcome.replicated_after.map(|after| after.as_millis() as u64);
         recovered = outcome.recovered_after.map(|after| after.as_millis() as u64);
         faults.insert("gave-up".to_owned(), outcome.gave_up);
         strikes.clone_from(&outcome.strikes);
@@ -138,10 +146,12 @@ fn judge(trial: &Trial, ended: &RunReport<clients::Outcome>, history: &SharedHis
         strikes,
         faults,
         marks: marks::visited().into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
+        pairs: coverage::pairs(),
         publishes,
         deliveries: history.deliveries.len() as u64,
         acks: history.acks.iter().filter(|ack| ack.receipt_at.is_some()).count() as u64,
         writable_after_ms: writable,
+        replicated_after_ms: replicated,
         recovered_after_ms: recovered,
         virtual_ms: ended.virtual_time.as_millis() as u64,
         real_ms: 0,

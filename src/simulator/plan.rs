@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::clock_fault::ClockFault;
 use super::draw::Draw;
 use super::profile::Profile;
 use super::shape::Shape;
 use super::trial::Trial;
+use super::workloads::Workload;
 use crate::runtime::mix;
 use crate::runtime::sim::World;
 
@@ -24,6 +26,8 @@ pub enum Topology {
     Cluster,
     /// A cluster whose counts of nodes and quorums are drawn from the seed.
     Swarm,
+    /// Three metadata nodes, five bookies with 5/3/2, two brokers, four producers that hardly pause: what speed is measured on.
+    Loaded,
 }
 
 impl Topology {
@@ -33,6 +37,7 @@ impl Topology {
             Self::Standalone => "standalone",
             Self::Cluster => "cluster",
             Self::Swarm => "swarm",
+            Self::Loaded => "loaded",
         }
     }
 }
@@ -116,7 +121,9 @@ impl FaultKind {
     /// Whether any cluster of this topology has what the fault hits.
     pub(super) const fn can_hit(self, topology: Topology) -> bool {
         match self {
-            Self::MetadataLeader | Self::MetadataMember => matches!(topology, Topology::Swarm),
+            Self::MetadataLeader | Self::MetadataMember => {
+                matches!(topology, Topology::Swarm | Topology::Loaded)
+            }
             // They hit one copy among several.
             Self::BitRot | Self::DiskWiped | Self::BookieReplaced => {
                 !matches!(topology, Topology::Standalone)
@@ -164,6 +171,8 @@ pub struct Plan {
     pub shape: Shape,
     /// Fault kinds that may happen in this run.
     pub faults: Vec<FaultKind>,
+    /// The one way in which clocks are wrong, if not all of them come.
+    pub clock: Option<ClockFault>,
     /// The only strikes of the nemesis that happen, if not all do.
     pub strikes: Option<BTreeSet<u64>>,
     /// Mean pause between faults.
@@ -172,6 +181,8 @@ pub struct Plan {
     pub safety_phase: Duration,
     /// Longest wait in the liveness phase until everything is published, delivered and read again.
     pub liveness_limit: Duration,
+    /// What clients do.
+    pub workloads: Vec<Workload>,
     /// Topics.
     pub topics: u32,
     /// Producers of each topic.
@@ -253,8 +264,21 @@ impl Plan {
 
     /// The plan of a trial of which nothing is left out.
     fn whole(trial: &Trial) -> Self {
-        let Trial { seed, topology, profile, .. } = *trial;
-        let draw = Draw::new(mix(seed) ^ topology as u64);
+        let mut plan = Self::drawn(trial);
+        if trial.topology == Topology::Loaded {
+            plan.topics = 2;
+            plan.producers = 2;
+            plan.publish_interval = Duration::from_millis(5);
+            plan.publish_burst = 10;
+            plan.producer_window = 32;
+            plan.register_clients = 2;
+        }
+        plan
+    }
+
+    fn drawn(trial: &Trial) -> Self {
+        let Trial { seed, settings, topology, profile, .. } = *trial;
+        let draw = Draw::new(mix(settings.unwrap_or(seed)) ^ topology as u64);
         // One run in ten is calm: a failure there is the plainest story.
         let calm = draw.chance("calm", 10);
         let shape = Shape::draw(&draw, topology);
@@ -269,6 +293,7 @@ impl Plan {
             topology,
             shape,
             faults,
+            clock: trial.clock,
             strikes: None,
             fault_interval: match profile {
                 Profile::Storm => STORM_INTERVAL,
@@ -276,6 +301,7 @@ impl Plan {
             },
             safety_phase: Duration::from_secs(draw.between("safety phase", 10, 25)),
             liveness_limit: Duration::from_secs(240),
+            workloads: Workload::ALL.to_vec(),
             topics: draw.between("topics", 1, 2) as u32,
             producers: draw.between("producers", 1, 2) as u32,
             publish_interval: Duration::from_millis(
@@ -306,7 +332,7 @@ impl Plan {
             metadata_snapshot_part: draw.pick("metadata part", &[1024, 1024 * 1024]),
             register_clients: match topology {
                 Topology::Swarm => draw.between("register clients", 2, 4) as u32,
-                Topology::Standalone | Topology::Cluster => 0,
+                Topology::Standalone | Topology::Cluster | Topology::Loaded => 0,
             },
             register_calls_max: u64::MAX,
             batch_messages: draw.pick("batch", &[1, 1, 5]),

@@ -25,6 +25,9 @@ pub struct Report {
     pub faults: BTreeMap<String, u64>,
     /// Marks visited.
     pub marks: BTreeMap<String, u64>,
+    /// By state of a protocol that was entered: the kinds of fault that have met it, and how often.
+    #[serde(default)]
+    pub pairs: BTreeMap<String, BTreeMap<String, u64>>,
     /// Publishes: committed, rejected, unknown.
     pub publishes: [u64; 3],
     /// Deliveries to consumers.
@@ -34,6 +37,9 @@ pub struct Report {
     /// Virtual milliseconds from the heal until every topic took a message.
     #[serde(default)]
     pub writable_after_ms: Option<u64>,
+    /// Virtual milliseconds from the heal until every copy was where it must be.
+    #[serde(default)]
+    pub replicated_after_ms: Option<u64>,
     /// Virtual milliseconds from the heal until everything was read and delivered, without the wait for
     /// publishers to end.
     pub recovered_after_ms: Option<u64>,
@@ -60,10 +66,12 @@ impl Report {
             strikes: Vec::new(),
             faults: BTreeMap::new(),
             marks: BTreeMap::new(),
+            pairs: BTreeMap::new(),
             publishes: [0; 3],
             deliveries: 0,
             acks: 0,
             writable_after_ms: None,
+            replicated_after_ms: None,
             recovered_after_ms: None,
             virtual_ms: 0,
             real_ms: 0,

@@ -38,11 +38,16 @@ impl Shape {
     const PLAIN: Self =
         Self { metadata: 1, bookies: 3, brokers: 1, shares_nodes: false, quorum: QUORUMS[0] };
 
+    /// What a small production cluster looks like.
+    const LOADED: Self =
+        Self { metadata: 3, bookies: 5, brokers: 2, shares_nodes: false, quorum: QUORUMS[1] };
+
     /// The shape a seed has on a topology.
     pub(super) fn draw(draw: &Draw, topology: Topology) -> Self {
         match topology {
             Topology::Standalone => Self::ALONE,
             Topology::Cluster => Self::PLAIN,
+            Topology::Loaded => Self::LOADED,
             Topology::Swarm => {
                 let quorum = draw.pick("quorum", &QUORUMS);
                 let least = quorum.ensemble.max(3) as u64;

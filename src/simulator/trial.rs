@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::clock_fault::ClockFault;
 use super::cuts::Cuts;
 use super::plan::Topology;
 use super::profile::Profile;
@@ -11,11 +12,18 @@ use super::profile::Profile;
 pub struct Trial {
     /// What everything in it is drawn from.
     pub seed: u64,
+    /// The seed that the settings (shape, kinds of fault, sizes) are drawn from, if it is another: what happens under them
+    /// is still drawn from `seed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<u64>,
     /// The shape of the cluster.
     pub topology: Topology,
     /// Which faults it may have.
     #[serde(default)]
     pub profile: Profile,
+    /// The one way in which clocks are wrong, if not all of them come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockFault>,
     /// The bug planted in it, if any; needs the feature `mutants`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutant: Option<String>,
@@ -27,8 +35,15 @@ pub struct Trial {
 impl Trial {
     /// A seed as every campaign runs it that is not told otherwise.
     pub fn new(seed: u64, topology: Topology) -> Self {
-        let (profile, mutant, cuts) = (Profile::Swarm, None, Cuts::default());
-        Self { seed, topology, profile, mutant, cuts }
+        Self {
+            seed,
+            settings: None,
+            topology,
+            profile: Profile::Swarm,
+            clock: None,
+            mutant: None,
+            cuts: Cuts::default(),
+        }
     }
 
     /// What follows `sim one` or `sim replay` on a command line.
@@ -40,6 +55,12 @@ impl Trial {
             "--profile".to_owned(),
             self.profile.as_str().to_owned(),
         ];
+        if let Some(settings) = self.settings {
+            words.extend(["--settings-of".to_owned(), settings.to_string()]);
+        }
+        if let Some(clock) = self.clock {
+            words.extend(["--clock".to_owned(), clock.into()]);
+        }
         if let Some(mutant) = &self.mutant {
             words.extend(["--mutant".to_owned(), mutant.clone()]);
         }

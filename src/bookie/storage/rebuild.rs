@@ -6,8 +6,8 @@ use super::{EntryLogs, LOG_HEADER_BYTES, LocationIndex, RunBuilder, log_header_i
 use crate::bookie::journal::Window;
 use crate::bookie::record::{RECORD_HEADER_BYTES_MAX, RecordHeader, RecordKind};
 use crate::domain::LedgerId;
-use crate::reached;
 use crate::runtime::{DiskError, IndexError};
+use crate::{in_state, reached};
 
 const RUNS_AT_ONCE: usize = 64;
 
@@ -35,6 +35,7 @@ where
     S: Fn(LedgerId) -> bool,
 {
     reached!("bookie: index made again");
+    let _state = in_state!("bookie: the index is made again");
     let mut damaged_places = 0;
     for (id, extent) in extents {
         let file = logs.open(*id).await?;

@@ -12,7 +12,7 @@ use crate::broker::managed_ledger::{ManagedLedgerError, lock};
 use crate::domain::{EntryId, LedgerId, ReadError};
 use crate::ledger::{LedgerReadError, LedgerReader, RecoveryError};
 use crate::metadata::Versioned;
-use crate::reached;
+use crate::{in_state, reached};
 
 /// Records asked for at once.
 const PAGE: usize = 200;
@@ -53,6 +53,7 @@ pub(super) async fn load(
     place: &CursorPlace,
     name: &str,
 ) -> Result<Option<Recovered>, ManagedLedgerError> {
+    let _state = in_state!("cursor: recovery");
     let key = key(&place.topic, name);
     for _ in 0..CLAIMS_MAX {
         let found = place.metadata.get(&key).await;

@@ -15,7 +15,7 @@ use crate::broker::managed_ledger::lock;
 use crate::domain::{EntryId, LedgerId};
 use crate::ledger::{LedgerWriter, WriterEnd, WriterEvents};
 use crate::metadata::{Expect, Revision};
-use crate::reached;
+use crate::{in_state, reached};
 
 /// Why the state is not durable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -179,6 +179,7 @@ impl CursorStore {
         name: &str,
         image: &Image,
     ) -> Result<(), StoreError> {
+        let _state = in_state!("cursor: the next ledger");
         self.open = None;
         let news = Arc::new(News::default());
         let purpose = format!("cursor {name} of {}", place.topic);

@@ -8,7 +8,7 @@ use super::driver::WriterNews;
 use super::handle::{Shared, lock};
 use crate::domain::{EntryId, LedgerId};
 use crate::ledger::{CloseError, ClosedLedger, LedgerWriter};
-use crate::{mutant, reached};
+use crate::{in_state, mutant, reached};
 
 /// Tries of a step before the log is given up, and the longest pause between them. With the tries of
 /// the ledger client inside each, about half a minute.
@@ -67,6 +67,7 @@ pub(super) async fn create_next(
     first_index: u64,
     news: Arc<WriterNews>,
 ) -> Result<LedgerWriter, RollError> {
+    let _state = in_state!("managed ledger: the next ledger");
     let writer = create(shared, news).await?;
     let ledger = writer.ledger();
     let mut held = shared.record.lock().await;

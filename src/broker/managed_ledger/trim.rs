@@ -9,7 +9,7 @@ use super::contract::ManagedLedgerError;
 use super::handle::{Shared, lock};
 use crate::broker::cursor::Cursor;
 use crate::domain::Position;
-use crate::{mutant, reached};
+use crate::{in_state, mutant, reached};
 
 /// The smallest position below which no stored cursor needs anything.
 fn needed(cursors: &BTreeMap<String, Cursor>) -> Option<Position> {
@@ -17,6 +17,7 @@ fn needed(cursors: &BTreeMap<String, Cursor>) -> Option<Position> {
 }
 
 pub(super) async fn trim(shared: &Shared) -> Result<(), ManagedLedgerError> {
+    let _state = in_state!("managed ledger: trim");
     let mut held = shared.record.lock().await;
     if shared.closed.load(std::sync::atomic::Ordering::Acquire) {
         return Err(ManagedLedgerError::Fenced);

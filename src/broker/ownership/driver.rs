@@ -16,7 +16,7 @@ use crate::broker::managed_ledger::compare_and_set::{CasError, compare_and_set};
 use crate::broker::served_topics::ServedTopics;
 use crate::metadata::{Expect, Metadata, MetadataError, Revision, WatchEvent};
 use crate::runtime::{Mailbox, MailboxSender, Runtime, ShutdownSignal};
-use crate::{mutant, reached};
+use crate::{in_state, mutant, reached};
 
 /// A look, a claim or a release is given up after this; its fate is unknown then.
 const STEP_LIMIT: Duration = Duration::from_secs(10);
@@ -115,6 +115,7 @@ impl Driver {
             })),
             Effect::Claim(bundle, attempt, record, expect) => {
                 self.jobs.push(Box::pin(async move {
+                    let _state = in_state!("ownership: a bundle is claimed");
                     let claimed = write(&metadata, &clock, &bundle, &record, expect).await;
                     Event::Claimed(bundle, attempt, claimed)
                 }))
@@ -128,6 +129,7 @@ impl Driver {
                 self.topics.shut(&bundle);
                 let (topics, closes) = (Arc::clone(&self.topics), Arc::clone(&self.closes));
                 self.jobs.push(Box::pin(async move {
+                    let _state = in_state!("ownership: topics of a bundle are closed");
                     let permit = closes.acquire().await;
                     topics.close(&bundle).await;
                     drop(permit);
@@ -136,6 +138,7 @@ impl Driver {
             }
             Effect::Release(bundle, attempt, record, expect) => {
                 self.jobs.push(Box::pin(async move {
+                    let _state = in_state!("ownership: a bundle is released");
                     let written = write(&metadata, &clock, &bundle, &record, expect).await;
                     match written {
                         Ok(_) => tracing::info!(%bundle, "bundle released"),

@@ -14,8 +14,8 @@ use crate::broker::managed_ledger::{
 use crate::broker::messages::{InitialPosition, SubscriptionType};
 use crate::broker::subscription::Subscription;
 use crate::domain::TopicName;
-use crate::reached;
 use crate::runtime::{MailboxSender, mailbox};
+use crate::{in_state, reached};
 
 /// Commands waiting for a topic's task before callers wait or acknowledgements are refused.
 const MAILBOX_MAX: usize = 65_536;
@@ -45,6 +45,7 @@ pub(in crate::broker) async fn load(
     names: Arc<ProducerNames>,
     on_end: impl FnOnce(&Topic) + Send + 'static,
 ) -> Result<Topic, LoadError> {
+    let _state = in_state!("topic: load");
     let (sender, receiver) = mailbox(MAILBOX_MAX);
     let events = Arc::new(Events(sender.clone()));
     let full_name = name.to_string();

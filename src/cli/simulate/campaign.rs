@@ -1,14 +1,17 @@
 //! Many seeds over a few processes at a time, failures shown as they come.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 
 use super::child::run_apart;
+use super::course::{Course, Extent, Next};
+use super::filter::{Filter, Wanted};
 use super::junit::junit;
+use super::kept::{Heading, Kept};
 use super::output_file::OutputFile;
 use super::summary::summary;
 use super::totals::Totals;
@@ -17,10 +20,12 @@ use super::{Seeds, table};
 use crate::cli::output::{complain, progress, say, say_json};
 use crate::cli::{FAILED, GOOD, USAGE};
 use crate::simulator::checkers::Violation;
+use crate::simulator::liveness::Baselines;
 use crate::simulator::mark_list::unreached;
 use crate::simulator::plan::Topology;
 use crate::simulator::profile::Profile;
 use crate::simulator::report::Report;
+use crate::simulator::trial::Trial;
 
 #[derive(Debug, Args)]
 pub(super) struct RunOptions {
@@ -38,6 +43,18 @@ pub(super) struct RunOptions {
     /// Run each seed twice and demand equal hashes.
     #[arg(long)]
     twice: bool,
+    /// Only seeds with this setting, for example quorum=5/3/2 or fault=clock; again for more.
+    #[arg(long = "with", value_name = "KEY=VALUE")]
+    wanted: Vec<Wanted>,
+    /// Give every other seed the settings of one that reached something rare.
+    #[arg(long, conflicts_with = "settings_of")]
+    lean: bool,
+    /// Keep every run in this file; if it is there, go on where it ends.
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// Show which kinds of fault have met which states.
+    #[arg(long)]
+    coverage: bool,
     /// Processes at a time; default: one per core.
     #[arg(long)]
     jobs: Option<usize>,
@@ -52,6 +69,40 @@ pub(super) struct RunOptions {
     output: String,
 }
 
+impl RunOptions {
+    /// A campaign of these seeds and nothing else that can be asked for.
+    pub(super) const fn plain(seeds: Seeds, trial: TrialOptions, jobs: Option<usize>) -> Self {
+        Self {
+            seeds: Some(seeds),
+            duration: None,
+            first: 0,
+            trial,
+            twice: false,
+            wanted: Vec::new(),
+            lean: false,
+            resume: None,
+            coverage: false,
+            jobs,
+            junit: None,
+            summary: None,
+            output: String::new(),
+        }
+    }
+
+    fn extent(&self) -> Extent {
+        match (self.duration, &self.seeds) {
+            (Some(duration), _) => Extent::Time { first: self.first, duration },
+            (None, seeds) => Extent::Seeds(seeds.clone().unwrap_or(SEEDS_USUAL)),
+        }
+    }
+
+    /// What all parts of a resumed campaign must have in common. Not its length: it may go on for longer.
+    fn campaign(&self) -> String {
+        let first = self.trial.trial(0).arguments().join(" ");
+        format!("{first} --with {:?} --lean {} --twice {}", self.wanted, self.lean, self.twice)
+    }
+}
+
 /// Seeds of a campaign that is told neither seeds nor time.
 const SEEDS_USUAL: Seeds = Seeds(0..100);
 
@@ -59,50 +110,12 @@ pub(super) fn jobs(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
 }
 
-/// When a campaign is over.
-enum Extent {
-    Seeds(Seeds),
-    Until { first: u64, end: Instant },
-}
-
-impl Extent {
-    fn of(options: &RunOptions) -> Self {
-        match (options.duration, &options.seeds) {
-            (Some(duration), _) => {
-                Self::Until { first: options.first, end: Instant::now() + duration }
-            }
-            (None, seeds) => Self::Seeds(seeds.clone().unwrap_or(SEEDS_USUAL)),
-        }
-    }
-
-    const fn first(&self) -> u64 {
-        match self {
-            Self::Seeds(seeds) => seeds.0.start,
-            Self::Until { first, .. } => *first,
-        }
-    }
-
-    /// How many seeds there are, if that is known.
-    const fn count(&self) -> Option<u64> {
-        match self {
-            Self::Seeds(seeds) => Some(seeds.0.end - seeds.0.start),
-            Self::Until { .. } => None,
-        }
-    }
-
-    /// Whether this seed, the next one, is to be run. A campaign by time has one at least.
-    fn wants(&self, seed: u64) -> bool {
-        match self {
-            Self::Seeds(seeds) => seed < seeds.0.end,
-            Self::Until { first, end } => seed == *first || Instant::now() < *end,
-        }
-    }
-}
-
 /// What a campaign has come to.
 pub(super) struct Verdict<'a> {
     pub(super) options: &'a TrialOptions,
     pub(super) twice: bool,
+    /// No seed was left out for its settings.
+    pub(super) is_whole: bool,
     pub(super) totals: Totals,
     pub(super) real: Duration,
 }
@@ -111,7 +124,9 @@ impl Verdict<'_> {
     /// What is wrong with the campaign as a whole, whatever its runs say.
     pub(super) fn complaints(&self) -> Vec<String> {
         // With few kinds of faults, or none, what some checkers look at need not happen: leaders do not change.
-        let is_mixed = matches!(self.options.profile, Profile::Swarm | Profile::Storm);
+        let is_mixed = matches!(self.options.profile, Profile::Swarm | Profile::Storm)
+            && self.options.all_cuts().is_none()
+            && self.is_whole;
         let idle = self.totals.idle_checkers().into_iter().filter(|_| is_mixed);
         let idle =
             idle.map(|name| format!("checker {name} compared nothing in the whole campaign"));
@@ -122,15 +137,28 @@ impl Verdict<'_> {
             .map(|(name, within)| {
                 format!("mark {name:?} was not reached in {seeds} seeds, {within} must be enough")
             });
-        idle.chain(missed).collect()
+        idle.chain(missed).chain(self.slower()).collect()
+    }
+
+    /// What comes back later after the heal than when the baseline was recorded.
+    fn slower(&self) -> Vec<String> {
+        let TrialOptions { topology, profile, mutant, settings_of, clock, .. } = self.options;
+        let is_plain = mutant.is_none() && settings_of.is_none() && clock.is_none();
+        if !is_plain || !self.options.all_cuts().is_none() || !self.is_whole {
+            return Vec::new();
+        }
+        let spreads = self.totals.spreads();
+        Baselines::recorded().complaints(*topology, *profile, &spreads)
     }
 
     /// Seeds that count for the marks a campaign must reach: windows hold for runs as they are drawn, of any shape.
     fn seeds_that_count(&self) -> u64 {
-        let TrialOptions { topology, profile, mutant, cuts } = self.options;
-        match (topology, profile, mutant) {
-            (Topology::Swarm, Profile::Swarm, None) if cuts.is_none() => {
-                self.totals.lines.len() as u64
+        let TrialOptions { topology, profile, mutant, settings_of, .. } = self.options;
+        match (topology, profile, mutant, settings_of) {
+            (Topology::Swarm, Profile::Swarm, None, None)
+                if self.options.all_cuts().is_none() && self.is_whole =>
+            {
+                self.totals.lines.iter().filter(|line| !line.leaned).count() as u64
             }
             _ => 0,
         }
@@ -174,42 +202,79 @@ impl Files {
 }
 
 pub(super) fn run(options: &RunOptions) -> u8 {
-    let files = match options.trial.check().and_then(|()| Files::begin(options)) {
-        Ok(files) => files,
+    match prepare_and_run(options) {
+        Ok((files, verdict)) => {
+            if options.output == "text" {
+                table::print_summary(&verdict, options.coverage);
+            }
+            if let Err(error) = files.finish(&verdict) {
+                complain(&error);
+                return FAILED;
+            }
+            if verdict.passed() { GOOD } else { FAILED }
+        }
         Err(error) => {
             complain(&error);
-            return USAGE;
+            USAGE
         }
-    };
-    let verdict = run_all(options);
-    if options.output == "text" {
-        table::print_summary(&verdict);
     }
-    if let Err(error) = files.finish(&verdict) {
-        complain(&error);
-        return FAILED;
-    }
-    if verdict.passed() { GOOD } else { FAILED }
 }
 
-fn run_all(options: &RunOptions) -> Verdict<'_> {
+fn prepare_and_run(options: &RunOptions) -> Result<(Files, Verdict<'_>), String> {
+    options.trial.check()?;
+    let filter = Filter::new(options.wanted.clone());
+    let files = Files::begin(options)?;
+    let kept = match &options.resume {
+        Some(path) => Some(Kept::open(path, &Heading::new(options.campaign())?)?),
+        None => None,
+    };
+    let verdict = run_all(options, &filter, kept)?;
+    Ok((files, verdict))
+}
+
+pub(super) fn run_all<'a>(
+    options: &'a RunOptions,
+    filter: &Filter,
+    kept: Option<(Kept, BTreeMap<u64, Report>)>,
+) -> Result<Verdict<'a>, String> {
     let began = Instant::now();
-    let extent = Extent::of(options);
     let is_json = options.output == "json";
-    let bar = progress(extent.count().unwrap_or(0), "seeds");
-    let next = AtomicU64::new(extent.first());
-    let totals: Mutex<Totals> = Mutex::default();
+    let (kept, reports) = kept.unzip();
+    let course = Course::new(
+        &options.trial,
+        filter,
+        options.extent(),
+        options.lean,
+        reports.unwrap_or_default(),
+    );
+    let bar = progress(course.extent().count().unwrap_or(0), "seeds");
+    let sums = Mutex::new((Totals::default(), kept));
+    let failed: Mutex<Option<String>> = Mutex::default();
+    let fail = |error: String| *failed.lock().unwrap_or_else(|p| p.into_inner()) = Some(error);
     std::thread::scope(|scope| {
         for _ in 0..jobs(options.jobs) {
             scope.spawn(|| {
                 loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if !extent.wants(seed) {
-                        return;
-                    }
                     let started = Instant::now();
-                    let report = run_seed(seed, options);
-                    let mut totals = totals.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    let (report, is_new) = match course.next() {
+                        Next::Run(trial, round) => {
+                            let report = run_trial(&trial, options.twice);
+                            course.report(round, report.clone());
+                            (report, true)
+                        }
+                        Next::Kept(report) => (*report, false),
+                        Next::Over => return,
+                        Next::Nothing => {
+                            return fail("no seed has the settings that were asked for".to_owned());
+                        }
+                    };
+                    let mut sums = sums.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    let (totals, kept) = &mut *sums;
+                    if let Some(kept) = kept.as_mut().filter(|_| is_new)
+                        && let Err(error) = kept.add(&report)
+                    {
+                        return fail(error);
+                    }
                     // Nobody has to read what is printed: the exit code and the files say it, too.
                     if is_json {
                         say_json(&report);
@@ -223,16 +288,20 @@ fn run_all(options: &RunOptions) -> Verdict<'_> {
         }
     });
     bar.finish_and_clear();
-    let mut totals = totals.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(error) = failed.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+        return Err(error);
+    }
+    let (mut totals, _) = sums.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     totals.lines.sort_by_key(|line| line.seed);
-    Verdict { options: &options.trial, twice: options.twice, totals, real: began.elapsed() }
+    let is_whole = filter.is_empty();
+    let (options, twice, real) = (&options.trial, options.twice, began.elapsed());
+    Ok(Verdict { options, twice, is_whole, totals, real })
 }
 
-fn run_seed(seed: u64, options: &RunOptions) -> Report {
-    let trial = options.trial.trial(seed);
-    let mut report = run_apart(&trial);
-    if options.twice {
-        let second = run_apart(&trial);
+fn run_trial(trial: &Trial, twice: bool) -> Report {
+    let mut report = run_apart(trial);
+    if twice {
+        let second = run_apart(trial);
         if (&second.hash, second.events) != (&report.hash, report.events) {
             report.violations.push(Violation {
                 promise: "same seed, same trace".to_owned(),
@@ -250,12 +319,10 @@ fn run_seed(seed: u64, options: &RunOptions) -> Report {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::simulator::cuts::Cuts;
     use crate::simulator::mark_list::MARKS;
-    use crate::simulator::trial::Trial;
 
     fn options(profile: Profile) -> TrialOptions {
-        TrialOptions { topology: Topology::Swarm, profile, mutant: None, cuts: Cuts::default() }
+        TrialOptions { profile, ..TrialOptions::on(Topology::Swarm) }
     }
 
     /// What is written of a campaign on swarms with these sums.
@@ -265,7 +332,7 @@ pub(super) mod tests {
     ) -> String {
         let options = options(Profile::Swarm);
         let real = Duration::from_secs(1);
-        write(&Verdict { options: &options, twice: false, totals, real })
+        write(&Verdict { options: &options, twice: false, is_whole: true, totals, real })
     }
 
     #[test]
@@ -286,21 +353,12 @@ pub(super) mod tests {
             }
             let options = options(profile);
             let real = Duration::ZERO;
-            let verdict = Verdict { options: &options, twice: false, totals, real };
+            let verdict = Verdict { options: &options, twice: false, is_whole: true, totals, real };
             verdict.complaints().iter().filter(|text| text.contains(&format!("{mark:?}"))).count()
         };
         assert_eq!(complaints(within, Profile::Swarm, &[]), 1);
         assert_eq!(complaints(within, Profile::Swarm, &[mark]), 0);
         assert_eq!(complaints(within - 1, Profile::Swarm, &[]), 0);
         assert_eq!(complaints(within, Profile::Calm, &[]), 0);
-    }
-
-    #[test]
-    fn a_campaign_by_time_has_one_seed_at_least() {
-        let extent = Extent::Until { first: 5, end: Instant::now() };
-        assert!(extent.wants(5) && !extent.wants(6));
-        let extent = Extent::Seeds(Seeds(3..5));
-        assert!(extent.wants(4) && !extent.wants(5));
-        assert_eq!((extent.first(), extent.count()), (3, Some(2)));
     }
 }

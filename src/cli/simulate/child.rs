@@ -45,7 +45,7 @@ pub fn run_here(trial: Trial, trace: bool) -> Result<Report, String> {
 
 /// Processor time this thread has had, where the system tells: unlike real time it does not grow when others
 /// use the machine too.
-fn thread_cpu_ms() -> Option<u64> {
+pub(super) fn thread_cpu_ms() -> Option<u64> {
     let figures = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanos: u64 = figures.split_whitespace().next()?.parse().ok()?;
     Some(nanos / 1_000_000).filter(|ms| *ms > 0)

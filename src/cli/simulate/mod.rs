@@ -5,13 +5,20 @@
     reason = "a campaign starts processes and waits for them; the simulated world itself is in the child"
 )]
 
+mod ablation;
 mod campaign;
 mod child;
+mod clocks;
+mod course;
+mod filter;
 mod junit;
+mod kept;
+mod liveness;
 mod mutants;
 mod output_file;
 mod seeds;
 mod shrink;
+mod speed;
 mod summary;
 mod table;
 mod totals;
@@ -53,6 +60,14 @@ enum Action {
     Shrink(shrink::ShrinkOptions),
     /// Plant each known bug and see after how many seeds it is caught (needs the feature `mutants`).
     Mutants(mutants::MutantOptions),
+    /// Hunt each planted bug with one kind of fault after the other switched off (needs the feature `mutants`).
+    Ablation(ablation::AblationOptions),
+    /// What wrong clocks cost, for each way in which they are wrong and each size.
+    Clocks(clocks::ClockOptions),
+    /// How long a healed cluster takes, for each kind of fault, against the recorded baseline.
+    Liveness(liveness::LivenessOptions),
+    /// How fast the simulator is on the loaded cluster, against fixed work.
+    Speed(speed::SpeedOptions),
     /// Run one seed in this process and print its report as one JSON line.
     #[command(hide = true)]
     One(OneOptions),
@@ -83,6 +98,10 @@ pub fn simulate(command: SimulateCommand) -> u8 {
         Action::Run(options) => campaign::run(&options),
         Action::Shrink(options) => shrink::run(&options),
         Action::Mutants(options) => mutants::run(&options),
+        Action::Ablation(options) => ablation::run(&options),
+        Action::Clocks(options) => clocks::run(&options),
+        Action::Liveness(options) => liveness::run(&options),
+        Action::Speed(options) => speed::run(&options),
         Action::One(options) => one(options.seed, &options.trial, options.trace, |report| {
             // A parent that is gone reads nothing.
             say_json(report);

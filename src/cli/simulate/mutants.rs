@@ -45,9 +45,9 @@ const HUNTS_MAX: i64 = 1000;
 
 /// A planted bug that the simulator has to catch.
 #[derive(Clone, Copy)]
-struct Quarry {
-    mutant: &'static Mutant,
-    topology: Topology,
+pub(super) struct Quarry {
+    pub(super) mutant: &'static Mutant,
+    pub(super) topology: Topology,
     caught_after: u64,
 }
 
@@ -109,7 +109,7 @@ fn prepare(options: &MutantOptions) -> Result<Vec<Quarry>, String> {
     Ok(chosen)
 }
 
-fn quarries() -> impl Iterator<Item = Quarry> {
+pub(super) fn quarries() -> impl Iterator<Item = Quarry> {
     MUTANTS.iter().filter_map(|mutant| match mutant.hunt {
         Hunt::Simulator { topology, caught_after } => {
             Some(Quarry { mutant, topology, caught_after })

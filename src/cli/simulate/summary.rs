@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use super::campaign::Verdict;
 use crate::simulator::checkers::Violation;
+use crate::simulator::coverage::Coverage;
+use crate::simulator::plan::FaultKind;
 
 #[derive(Serialize)]
 struct Summary<'a> {
@@ -25,6 +27,8 @@ struct Summary<'a> {
     compared: &'a BTreeMap<String, u64>,
     faults: &'a BTreeMap<String, u64>,
     marks: &'a BTreeMap<String, u64>,
+    /// Runs by state and by kind of fault that has met it.
+    pairs: BTreeMap<&'a str, BTreeMap<&'static str, u64>>,
     /// Those that a longer campaign on swarms must reach, included.
     marks_not_reached: Vec<&'static str>,
     virtual_seconds: f64,
@@ -82,6 +86,7 @@ pub(super) fn summary(verdict: &Verdict<'_>) -> String {
         compared: &totals.compared,
         faults: &totals.faults,
         marks: &totals.marks,
+        pairs: pairs(&totals.coverage),
         marks_not_reached: verdict.marks_not_reached(),
         virtual_seconds: totals.virtual_ms as f64 / 1000.0,
         real_seconds: verdict.real.as_secs_f64(),
@@ -91,6 +96,14 @@ pub(super) fn summary(verdict: &Verdict<'_>) -> String {
     let mut text = serde_json::to_string_pretty(&summary).unwrap_or_default();
     text.push('\n');
     text
+}
+
+fn pairs(coverage: &Coverage) -> BTreeMap<&str, BTreeMap<&'static str, u64>> {
+    let of = |state: &str| {
+        let runs = FaultKind::ALL.iter().map(|kind| (kind.as_str(), coverage.runs(*kind, state)));
+        runs.filter(|(_, runs)| *runs > 0).collect()
+    };
+    coverage.states().keys().map(|state| (state.as_str(), of(state))).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use super::campaign::Verdict;
 use crate::cli::output::say;
+use crate::simulator::coverage::Coverage;
+use crate::simulator::plan::FaultKind;
 use crate::simulator::report::Report;
 
 /// One failed seed: the promise, what was seen, and how to see it again.
@@ -63,8 +65,29 @@ fn spread(what: &str, mut values: Vec<(u64, u64)>) -> Option<String> {
     ))
 }
 
+/// In how many runs each kind of fault has met each state; a point is a pair that no run came to.
+fn coverage_table(coverage: &Coverage) -> Vec<String> {
+    let mut lines = vec!["runs in which a fault has met a state:".to_owned()];
+    for (number, kind) in FaultKind::ALL.iter().enumerate() {
+        lines.push(format!("  {number:>2} {}", kind.as_str()));
+    }
+    let heads: String = (0..FaultKind::ALL.len()).map(|number| format!("{number:>6}")).collect();
+    lines.push(format!("{:<42}{heads}", "state"));
+    for state in coverage.states().keys() {
+        let cells: String = FaultKind::ALL
+            .iter()
+            .map(|kind| match coverage.runs(*kind, state) {
+                0 => format!("{:>6}", "."),
+                runs => format!("{runs:>6}"),
+            })
+            .collect();
+        lines.push(format!("{state:<42}{cells}"));
+    }
+    lines
+}
+
 /// A campaign in a few lines.
-pub(super) fn print_summary(verdict: &Verdict<'_>) {
+pub(super) fn print_summary(verdict: &Verdict<'_>, with_coverage: bool) {
     let totals = &verdict.totals;
     let (topology, profile) = (verdict.options.topology.as_str(), verdict.options.profile.as_str());
     let [committed, rejected, unknown] = totals.publishes;
@@ -83,6 +106,7 @@ pub(super) fn print_summary(verdict: &Verdict<'_>) {
         values.collect::<Vec<(u64, u64)>>()
     };
     lines.extend(spread("writable after the heal", values(|line| line.writable_after_ms)));
+    lines.extend(spread("replicated after the heal", values(|line| line.replicated_after_ms)));
     lines.extend(spread("recovered after the heal", values(|line| line.recovered_after_ms)));
     lines.extend(spread("virtual time of a seed", values(|line| Some(line.virtual_ms))));
     lines.extend(spread("processor time of a seed", values(|line| Some(line.cpu_ms))));
@@ -95,6 +119,13 @@ pub(super) fn print_summary(verdict: &Verdict<'_>) {
         totals.events,
         verdict.real.as_secs_f64()
     ));
+    let (pairs, marks) = totals.coverage.counts();
+    let states = totals.coverage.states().len();
+    let all = states * FaultKind::ALL.len();
+    lines.push(format!("coverage: {pairs} of {all} pairs of fault and state, {marks} marks"));
+    if with_coverage {
+        lines.extend(coverage_table(&totals.coverage));
+    }
     lines.extend(verdict.complaints());
     say(&lines.join("\n"));
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::simulator::checkers::Violation;
+use crate::simulator::coverage::Coverage;
+use crate::simulator::liveness::{Milestone, Spread, Spreads};
 use crate::simulator::report::Report;
 use crate::simulator::trial::Trial;
 
@@ -20,10 +22,13 @@ pub(super) struct Failure {
 pub(super) struct Line {
     pub(super) seed: u64,
     pub(super) failed: bool,
+    /// With the settings of another seed.
+    pub(super) leaned: bool,
     pub(super) real: Duration,
     pub(super) virtual_ms: u64,
     pub(super) cpu_ms: u64,
     pub(super) writable_after_ms: Option<u64>,
+    pub(super) replicated_after_ms: Option<u64>,
     pub(super) recovered_after_ms: Option<u64>,
 }
 
@@ -40,6 +45,8 @@ pub(super) struct Totals {
     pub(super) faults: BTreeMap<String, u64>,
     /// Visits, by mark.
     pub(super) marks: BTreeMap<String, u64>,
+    /// Runs by what they have reached.
+    pub(super) coverage: Coverage,
     /// Committed, rejected, unknown.
     pub(super) publishes: [u64; 3],
     pub(super) virtual_ms: u64,
@@ -57,6 +64,7 @@ impl Totals {
                 *sums.entry(name).or_default() += count;
             }
         };
+        self.coverage.add(&report);
         add_all(&mut self.compared, report.compared);
         add_all(&mut self.faults, report.faults);
         add_all(&mut self.marks, report.marks);
@@ -67,10 +75,12 @@ impl Totals {
         self.lines.push(Line {
             seed,
             failed,
+            leaned: report.trial.settings.is_some(),
             real,
             virtual_ms: report.virtual_ms,
             cpu_ms: report.cpu_ms,
             writable_after_ms: report.writable_after_ms,
+            replicated_after_ms: report.replicated_after_ms,
             recovered_after_ms: report.recovered_after_ms,
         });
         if failed {
@@ -80,6 +90,20 @@ impl Totals {
                 self.failures.insert(seed, failure);
             }
         }
+    }
+
+    /// How long runs took after the heal; those that leaned towards rare settings are no measure.
+    pub(super) fn spreads(&self) -> Spreads {
+        let times = |milestone: Milestone| {
+            let plain = self.lines.iter().filter(|line| !line.leaned);
+            let time = |line: &Line| match milestone {
+                Milestone::Writable => line.writable_after_ms,
+                Milestone::Replicated => line.replicated_after_ms,
+                Milestone::Recovered => line.recovered_after_ms,
+            };
+            Some((milestone, Spread::of(plain.filter_map(time).collect())?))
+        };
+        Milestone::ALL.into_iter().filter_map(times).collect()
     }
 
     /// A campaign in which a checker had nothing to compare proves nothing about its promise.

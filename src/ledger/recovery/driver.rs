@@ -16,8 +16,8 @@ use crate::ledger::ensemble::{Spread, choose_replacements};
 use crate::ledger::records::Records;
 use crate::ledger::{BookiePool, ClosedLedger, LedgerConfig, LedgerRecord, RecoveryError};
 use crate::metadata::MetadataError;
-use crate::reached;
 use crate::runtime::{Mailbox, MailboxSender, Random, Runtime, mailbox};
+use crate::{in_state, reached};
 
 /// Attempts at an undecided ledger before its caller is told.
 const ATTEMPTS_MAX: u32 = 6;
@@ -43,6 +43,7 @@ pub(in crate::ledger) async fn recover(
     recoverer: &Recoverer,
     ledger: LedgerId,
 ) -> Result<ClosedLedger, RecoveryError> {
+    let _state = in_state!("ledger: recovery");
     let clock = &recoverer.runtime.clock;
     let began = clock.now();
     let mut pause = PAUSE_MIN;

@@ -21,7 +21,7 @@ use crate::ledger::records::{Records, Swap, VersionedRecord};
 use crate::ledger::{BookiePool, LedgerClient, LedgerConfig, LedgerRecord, LedgerState, Quorum};
 use crate::metadata::{Metadata, MetadataError};
 use crate::runtime::{Random, Runtime};
-use crate::{mutant, reached};
+use crate::{in_state, mutant, reached};
 
 /// Conflicts and targets that refused, of one attempt at a ledger, before it is left for later.
 const SETBACKS_MAX: u32 = 20;
@@ -102,6 +102,7 @@ impl Environment {
 impl Attempt<'_> {
     /// Does what can be done now.
     pub(super) async fn run(mut self) -> Result<Repaired, MetadataError> {
+        let _state = in_state!("repair: a ledger");
         let environment = self.environment;
         let ledger = self.marker.ledger;
         let mut setbacks = 0;

@@ -8,7 +8,7 @@ use crate::domain::{BookieId, EntryId, LedgerId};
 use crate::ledger::records::{Records, Swap};
 use crate::ledger::{Fragment, LedgerRecord, LedgerState};
 use crate::runtime::Clock;
-use crate::{invariant, mutant, reached};
+use crate::{in_state, invariant, mutant, reached};
 
 /// Pause between attempts while metadata cannot be asked.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -23,6 +23,7 @@ pub(super) async fn change_ensemble(
     replacements: &[(BookieId, BookieId)],
     is_abandoned: impl Fn() -> bool,
 ) -> ChangeOutcome {
+    let _state = in_state!("ledger: an ensemble changes");
     let mut stale = None;
     while !is_abandoned() {
         let found = match records.load(ledger).await {

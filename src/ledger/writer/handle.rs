@@ -9,6 +9,7 @@ use super::admission::Admission;
 use super::close::close_record;
 use super::driver::Input;
 use crate::domain::{EntryId, LedgerId};
+use crate::in_state;
 use crate::ledger::records::Records;
 use crate::ledger::{AppendRefused, CloseError, ClosedLedger, LedgerConfig};
 use crate::runtime::{Clock, MailboxSender};
@@ -66,6 +67,7 @@ impl LedgerWriter {
     /// `ended` is told [`crate::ledger::WriterEnd::Closed`] first, unless the writer had ended already; a
     /// writer that ended otherwise may still be closed. May be called again after an error.
     pub async fn close(&self) -> Result<ClosedLedger, CloseError> {
+        let _state = in_state!("ledger: close");
         self.admission.lock().ended = true;
         let (done, stopped) = oneshot::channel();
         if self.inputs.push(Input::Close(done)).is_ok() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Nemesis;
 use crate::runtime::sim::Occasion;
 use crate::simulator::cluster::Cluster;
+use crate::simulator::plan::FaultKind;
 
 /// What strikes.
 #[derive(Clone, Copy)]
@@ -57,14 +58,14 @@ impl Nemesis {
         self.between(50, 6_000)
     }
 
-    fn fall(&self, target: usize, blow: Blow, down: Duration, cluster: &mut Cluster) {
+    fn fall(&mut self, target: usize, blow: Blow, down: Duration, cluster: &mut Cluster) {
         let machine = &cluster.nodes[target].machine;
-        let struck = match blow {
-            Blow::Crash => machine.crash(),
-            Blow::PowerLoss => machine.power_loss(),
+        let (struck, kind) = match blow {
+            Blow::Crash => (machine.crash(), FaultKind::Crash),
+            Blow::PowerLoss => (machine.power_loss(), FaultKind::PowerLoss),
         };
         if struck {
-            cluster.keep_down(target, self.world.now() + down);
+            self.keep_down(target, down, kind, cluster);
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::ambush::Blow;
 use super::{Heal, Nemesis};
 use crate::runtime::sim::{ClockFace, LinkSettings, SimNode};
+use crate::simulator::clock_fault::{ClockError, ClockFault};
 use crate::simulator::cluster::Cluster;
 use crate::simulator::plan::FaultKind;
 
@@ -83,7 +84,7 @@ impl Nemesis {
                 let broken = machine.break_indexes(|_| true);
                 if broken && machine.crash() {
                     let down = self.between(50, 2_000);
-                    cluster.keep_down(target, self.world.now() + down);
+                    self.keep_down(target, down, kind, cluster);
                 }
             }
         }
@@ -164,11 +165,28 @@ impl Nemesis {
         machine.crash();
         if machine.wipe_disk() {
             self.has_lost_disk = true;
-            cluster.keep_down(index, self.world.now() + down);
+            self.keep_down(index, down, self.striking, cluster);
         }
     }
 
     fn clock(&mut self, machine: SimNode) {
+        if let Some(ClockFault { face, how }) = self.clock {
+            match how {
+                ClockError::Drift(ppm) => {
+                    machine.set_clock_drift(face, ppm);
+                    self.lasts(2_000, 20_000, Heal::Clock(machine));
+                }
+                ClockError::Step(ms) => {
+                    machine.step_wall_clock(ms);
+                }
+                ClockError::Freeze(time) => {
+                    machine.freeze_clock(face, true);
+                    let until = self.world.now() + time;
+                    self.last_until(until, FaultKind::Clock, Heal::Clock(machine));
+                }
+            }
+            return;
+        }
         let drift = DRIFTS[self.below(DRIFTS.len() as u64) as usize];
         let step = WALL_STEPS[self.below(WALL_STEPS.len() as u64) as usize];
         match self.below(5) {

@@ -19,8 +19,10 @@ use serde::{Deserialize, Serialize};
 use ambush::Ambush;
 use replace_member::Replacement;
 
+use super::clock_fault::ClockFault;
 use super::cluster::Cluster;
 use super::plan::{FaultKind, Plan};
+use crate::invariant::states::{fault_begins, fault_ends};
 use crate::runtime::sim::{ClockFace, SimNode, World};
 
 /// Draws of one strike, at most: far more than any needs.
@@ -40,6 +42,7 @@ pub struct Strike {
 /// A fault that lasts, and when it ends.
 struct Lasting {
     until: Duration,
+    kind: FaultKind,
     heal: Heal,
 }
 
@@ -50,6 +53,8 @@ enum Heal {
     Everywhere,
     Disk(SimNode),
     Clock(SimNode),
+    /// By itself: a node that is down is started again by its supervisor.
+    Nothing,
 }
 
 /// The nemesis of one run.
@@ -59,6 +64,8 @@ pub struct Nemesis {
     clients: Vec<SimNode>,
     kinds: Vec<FaultKind>,
     interval: Duration,
+    /// The one way in which clocks are wrong, if not all of them come.
+    clock: Option<ClockFault>,
     /// When the next strike is due.
     next: Duration,
     /// Strikes so far, those left out included.
@@ -75,6 +82,8 @@ pub struct Nemesis {
     rot_victim: Option<usize>,
     /// Its disk was lost.
     has_lost_disk: bool,
+    /// The kind that strikes just now.
+    striking: FaultKind,
     /// The one member of the metadata group that is being replaced.
     replacement: Option<Replacement>,
     /// Members that have joined so far; each has an id of its own.
@@ -89,6 +98,7 @@ impl Nemesis {
             clients,
             kinds: plan.faults.clone(),
             interval: plan.fault_interval,
+            clock: plan.clock,
             next: world.now() + plan.fault_interval,
             number: 0,
             drawn: 0,
@@ -98,6 +108,7 @@ impl Nemesis {
             ambushes: BTreeMap::new(),
             rot_victim: plan.rot_victim(world),
             has_lost_disk: false,
+            striking: FaultKind::Crash,
             replacement: None,
             joined: 0,
         }
@@ -110,6 +121,7 @@ impl Nemesis {
             std::mem::take(&mut self.lasting).into_iter().partition(|lasting| lasting.until <= now);
         self.lasting = later;
         for lasting in due {
+            fault_ends(lasting.kind as usize);
             self.heal(lasting.heal);
         }
         self.spring(cluster);
@@ -134,7 +146,11 @@ impl Nemesis {
         }
         let at_ms = u64::try_from(self.world.now().as_millis()).unwrap_or(u64::MAX);
         self.struck.push(Strike { number, at_ms, kind });
+        self.striking = kind;
+        // What it meets now, and again whatever begins while it lasts.
+        fault_begins(kind as usize);
         self.inject(kind, cluster);
+        fault_ends(kind as usize);
     }
 
     /// Every strike so far.
@@ -144,7 +160,9 @@ impl Nemesis {
 
     /// Ends every fault: all nodes may run, all links carry, all disks and clocks are sound.
     pub fn heal_everything(&mut self, cluster: &mut Cluster) {
-        self.lasting.clear();
+        for lasting in self.lasting.drain(..) {
+            fault_ends(lasting.kind as usize);
+        }
         self.ambushes.clear();
         self.world.heal_all();
         let machines: Vec<SimNode> = self.world.nodes();
@@ -183,6 +201,7 @@ impl Nemesis {
                 node.release_disk();
                 node.heal_disk();
             }
+            Heal::Nothing => {}
             Heal::Clock(node) => {
                 node.freeze_clock(ClockFace::Monotonic, false);
                 node.freeze_clock(ClockFace::Wall, false);
@@ -205,6 +224,18 @@ impl Nemesis {
 
     fn lasts(&mut self, low_ms: u64, high_ms: u64, heal: Heal) {
         let until = self.world.now() + self.between(low_ms, high_ms);
-        self.lasting.push(Lasting { until, heal });
+        self.last_until(until, self.striking, heal);
+    }
+
+    fn last_until(&mut self, until: Duration, kind: FaultKind, heal: Heal) {
+        fault_begins(kind as usize);
+        self.lasting.push(Lasting { until, kind, heal });
+    }
+
+    /// Leaves a node that is down until then.
+    fn keep_down(&mut self, index: usize, down: Duration, kind: FaultKind, cluster: &mut Cluster) {
+        let until = self.world.now() + down;
+        cluster.keep_down(index, until);
+        self.last_until(until, kind, Heal::Nothing);
     }
 }

@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::Nemesis;
+use crate::invariant::states::{fault_begins, fault_ends};
 use crate::metadata::{MembershipAdmin, RemoteMetadataConfig};
 use crate::reached;
 use crate::runtime::sim::SimNode;
 use crate::simulator::cluster::Cluster;
+use crate::simulator::plan::FaultKind;
 
 /// Ids of members that join begin behind this.
 const JOINED_FROM: u64 = 100;
@@ -48,6 +50,7 @@ impl Nemesis {
             return;
         }
         self.joined += 1;
+        fault_begins(FaultKind::MetadataMember as usize);
         let id = JOINED_FROM + self.joined;
         let is_done = self.command(cluster, old, None);
         self.replacement = Some(Replacement { node, id, step: Step::Removing, is_done });
@@ -68,6 +71,7 @@ impl Nemesis {
         let node = replacement.node;
         if matches!(replacement.step, Step::Adding) {
             reached!("nemesis: a metadata member was replaced");
+            fault_ends(FaultKind::MetadataMember as usize);
             return;
         }
         let machine = cluster.nodes[node].machine.clone();

@@ -20,9 +20,32 @@ pub use session::{SessionError, Told, WorkloadClient, property};
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::history::{DRAINED_SUBSCRIPTIONS, HistoryClock, SharedHistory};
 use super::plan::Plan;
 use crate::runtime::{Runtime, ShutdownSignal};
+
+/// What can be left out of a run. Producers and consumers are in every one.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Workload {
+    /// Producers, consumers that acknowledge, and a last look at everything: always there.
+    Messages,
+    /// A consumer that goes back.
+    Rewind,
+    /// A client that sends damaged bytes.
+    Damage,
+    /// Clients of metadata itself, on swarms.
+    Registers,
+}
+
+impl Workload {
+    /// Every workload.
+    pub const ALL: [Self; 4] = [Self::Messages, Self::Rewind, Self::Damage, Self::Registers];
+}
 
 /// What every workload is given.
 #[derive(Clone)]
