@@ -46,6 +46,11 @@ pub struct BookieConfig {
 pub const LEDGER_DIRECTORIES_MAX: usize = 16;
 
 impl BookieConfig {
+    /// All journal folders, the first one first.
+    pub fn journal_directories(&self) -> Vec<PathBuf> {
+        vec![self.journal_directory.clone()]
+    }
+
     /// All folders with entry logs, the first one first.
     pub fn ledger_directories(&self) -> Vec<PathBuf> {
         std::iter::once(&self.ledger_directory)
