@@ -29,7 +29,7 @@ mod write_cache;
 #[cfg(test)]
 mod tests;
 
-pub use config::{BookieConfig, LEDGER_DIRECTORIES_MAX};
+pub use config::{BookieConfig, JOURNAL_DIRECTORIES_MAX, LEDGER_DIRECTORIES_MAX};
 pub use server::{BookieServer, BookieService, READ_BYTES_MAX, STREAM_BYTES_MAX};
 pub use service::{
     Bookie, BookieStartError, BookieStats, JournalStats, LedgerDirectory, LedgerPresence,

@@ -85,7 +85,8 @@ pub(super) async fn start(
     // A process that was killed may have left the checkpoint file's name not yet durable. Files it no longer
     // names, and journal files behind its mark, are about to go.
     disk.sync_directory(&config.ledger_directory).await?;
-    let last = read_checkpoint(&disk, &config).await?;
+    let mut last = read_checkpoint(&disk, &config).await?;
+    begin_added_journals(&disk, &config, &journals, &mut last).await?;
     let ledgers = LedgerTable::default();
     for (ledger, known) in read_facts(&disk, &config.ledger_directory, last.facts).await? {
         if usize::from(known.journal) >= journals.len() {
@@ -217,6 +218,30 @@ async fn read_checkpoint(
     let bytes = bytes
         .ok_or_else(|| BookieStartError::Corrupt("the checkpoint file is missing".to_owned()))?;
     CheckpointFile::decode(&bytes).map_err(BookieStartError::Corrupt)
+}
+
+/// Journals that were added begin, and have their marks, before anything is written in them: a journal without a
+/// mark holds nothing, also after an adoption that was cut short.
+async fn begin_added_journals(
+    disk: &Disk,
+    config: &BookieConfig,
+    journals: &[JournalFiles],
+    last: &mut CheckpointFile,
+) -> Result<(), BookieStartError> {
+    let Some(added) = journals.get(last.marks.len()..) else {
+        let marks = last.marks.len();
+        let message = format!("the checkpoint file has marks of {marks} journals");
+        return Err(BookieStartError::Corrupt(message));
+    };
+    if added.is_empty() {
+        return Ok(());
+    }
+    reached!("bookie: journal added");
+    for files in added {
+        last.marks.push(found(files, unflushed_bytes_max(config)).await?);
+    }
+    last.number += 1;
+    Ok(last.write(disk, &config.ledger_directory).await?)
 }
 
 /// Cuts entry logs back to what the checkpoint file vouches for. What is after it was written by a flush

@@ -39,6 +39,11 @@ impl JournalPositions {
         }
     }
 
+    /// Another journal, after the others.
+    pub fn push(&mut self, position: JournalPosition) {
+        self.0.push(position);
+    }
+
     /// True if in no journal this place is before the other one.
     pub fn is_nowhere_behind(&self, other: &Self) -> bool {
         self.len() == other.len() && self.0.iter().zip(&other.0).all(|(mine, other)| mine >= other)

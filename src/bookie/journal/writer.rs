@@ -92,10 +92,16 @@ impl JournalWriter {
             let stop = self.fill_group(&mut pending, &mut group, cache_full);
             if !self.builder.is_empty() {
                 match self.write_group().await {
-                    Ok(()) => {
-                        self.unwitnessed = !mutant!("S-witness");
-                        self.complete(&mut group);
-                    }
+                    Ok(()) => match self.shared.poison.reason() {
+                        None => {
+                            self.unwitnessed = !mutant!("S-witness");
+                            self.complete(&mut group);
+                        }
+                        Some(reason) => {
+                            reached!("bookie: a group synced while another journal failed");
+                            self.refuse_all(&reason, &mut group);
+                        }
+                    },
                     Err(WriteFailure::NoRoom(error)) => self.refuse_for_space(&error, &mut group),
                     Err(WriteFailure::Disk(error)) => self.poison(error.to_string(), &mut group),
                 }
@@ -338,8 +344,12 @@ impl JournalWriter {
         reached!("bookie: journal poisoned");
         tracing::error!(reason, "the journal is poisoned");
         self.shared.poison.set(reason.clone());
+        self.refuse_all(&reason, group);
+    }
+
+    fn refuse_all(&self, reason: &str, group: &mut Vec<JournalItem>) {
         for item in group.drain(..) {
-            self.refuse(item, reason.clone());
+            self.refuse(item, reason.to_owned());
         }
     }
 
