@@ -144,7 +144,7 @@ impl Keeper {
     async fn checkpoint(&mut self, paced: bool) -> Result<(), CheckpointError> {
         let shared = Arc::clone(&self.shared);
         let frozen = shared.cache.freeze();
-        let (marks, empty) = (frozen.marks.clone(), frozen.half.is_empty());
+        let (mut marks, empty) = (frozen.marks.clone(), frozen.half.is_empty());
         let stored = self.store(&frozen.half, paced).await;
         drop(frozen);
         if let Err(error) = stored {
@@ -155,6 +155,9 @@ impl Keeper {
         }
         let facts =
             if mutant!("S28") && empty { self.last.facts } else { self.store_facts().await? };
+        if mutant!("S7") {
+            marks = marks.with_later_others(shared.cache.lock().synced());
+        }
         invariant!(marks.is_nowhere_behind(&self.last.marks), "a journal's mark goes back");
         self.replace_file(CheckpointFile { marks, facts, ..self.last.clone() }).await?;
         shared.cache.flushed();

@@ -44,6 +44,12 @@ impl JournalPositions {
         self.0.push(position);
     }
 
+    /// Planted bug S7: the first journal's place of one moment, the others' of a later one.
+    pub fn with_later_others(&self, later: &Self) -> Self {
+        let later = later.iter().skip(1);
+        Self(self.iter().take(1).chain(later).collect())
+    }
+
     /// True if in no journal this place is before the other one.
     pub fn is_nowhere_behind(&self, other: &Self) -> bool {
         self.len() == other.len() && self.0.iter().zip(&other.0).all(|(mine, other)| mine >= other)
