@@ -202,13 +202,18 @@ async fn check(bookie: &Bookie, ledgers: &BTreeMap<u64, Ledger>, entries_max: u3
     }
 }
 
-async fn run(steps: Vec<Step>, more_directories: usize) {
+async fn run(steps: Vec<Step>, more_directories: usize, more_journals: usize) {
     let runtime = seawall::runtime::real::runtime();
     let mut folder = new_folder(&runtime).await;
     let start = async |folder: &Path| {
-        let more = (0..more_directories).map(|number| folder.join(format!("more-{number}")));
-        let config =
-            BookieConfig { more_ledger_directories: more.collect(), ..small_config(folder) };
+        let more = |count, kind: &str| -> Vec<PathBuf> {
+            (0..count).map(|number| folder.join(format!("more-{kind}-{number}"))).collect()
+        };
+        let config = BookieConfig {
+            more_ledger_directories: more(more_directories, "ledgers"),
+            more_journal_directories: more(more_journals, "journals"),
+            ..small_config(folder)
+        };
         let directory = Arc::new(Gone::default());
         let bookie = Bookie::start(runtime.clone(), config, directory).await.expect("started");
         // A copy is of one moment only if no checkpoint is under way.
@@ -291,7 +296,8 @@ proptest! {
     fn a_bookie_is_a_map(
         steps in proptest::collection::vec(step(), 1..24),
         more_directories in 0..3_usize,
+        more_journals in 0..3_usize,
     ) {
-        block_on(run(steps, more_directories));
+        block_on(run(steps, more_directories, more_journals));
     }
 }

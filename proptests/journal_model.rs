@@ -1,5 +1,6 @@
-//! The journal against a list: after damage at any byte, a bookie either starts with exactly the groups before a
-//! torn end, or refuses because a damaged group has good ones after it. It never starts with a hole.
+//! Journals against lists: after damage at any byte of one, a bookie either starts with exactly the groups before a
+//! torn end of it and all of the others, or refuses because a damaged group has good ones after it. It never starts
+//! with a hole.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,15 +52,26 @@ async fn groups(runtime: &Runtime, journal: &Path) -> Vec<Group> {
     groups
 }
 
+fn journal_folders(folder: &Path, journals: usize) -> Vec<PathBuf> {
+    let names = (2..=journals).map(|number| format!("journal-{number}"));
+    std::iter::once("journal".to_owned()).chain(names).map(|name| folder.join(name)).collect()
+}
+
 /// What a killed process would leave after these adds, all of them in the journal alone. `None` if the keeper came
 /// between: it looks once more after a checkpoint, and what was added by then is in an entry log, too.
 async fn journal_of(
     runtime: &Runtime,
     config: &mut BookieConfig,
     adds: &[(u64, i64, usize, bool)],
+    journals: usize,
 ) -> Option<PathBuf> {
     let folder = new_folder(runtime).await;
-    *config = BookieConfig { write_cache_bytes: 1 << 24, ..small_config(&folder) };
+    let more = journal_folders(&folder, journals).split_off(1);
+    *config = BookieConfig {
+        write_cache_bytes: 1 << 24,
+        more_journal_directories: more,
+        ..small_config(&folder)
+    };
     let directory = Arc::new(Gone::default());
     let bookie = Bookie::start(runtime.clone(), config.clone(), directory).await;
     let bookie = bookie.expect("started");
@@ -93,22 +105,37 @@ async fn journal_of(
     None
 }
 
-async fn run(adds: Vec<(u64, i64, usize, bool)>, damage: Damage, place: f64) {
+async fn run(
+    adds: Vec<(u64, i64, usize, bool)>,
+    damage: Damage,
+    place: f64,
+    journals: usize,
+    which: usize,
+) {
     let runtime = seawall::runtime::real::runtime();
     let directory = Arc::new(Gone::default());
     let mut config = small_config(Path::new("/"));
     let mut copy = None;
     for _ in 0..100 {
-        copy = journal_of(&runtime, &mut config, &adds).await;
+        copy = journal_of(&runtime, &mut config, &adds, journals).await;
         if copy.is_some() {
             break;
         }
     }
     let copy = copy.expect("the keeper comes between now and then only");
 
-    let journal = copy.join("journal");
-    let groups = groups(&runtime, &journal).await;
-    let last_file = groups.last().expect("something was added").file;
+    let mut lists = Vec::new();
+    for journal in journal_folders(&copy, journals) {
+        let groups = groups(&runtime, &journal).await;
+        lists.push((journal, groups));
+    }
+    // One that something was added to; what is in the others stays.
+    lists.rotate_left(which % journals);
+    let used =
+        lists.iter().position(|(_, groups)| !groups.is_empty()).expect("something was added");
+    let (journal, groups) = lists.remove(used);
+    let others: Vec<Group> = lists.into_iter().flat_map(|(_, groups)| groups).collect();
+    let last_file = groups.last().expect("not empty").file;
     let path = journal.join(format!("{last_file:016x}.journal"));
     let file = runtime.disk.open(&path, CreateMode::Existing, OpenMode::Shared).await;
     let file = file.expect("opened");
@@ -137,7 +164,9 @@ async fn run(adds: Vec<(u64, i64, usize, bool)>, damage: Damage, place: f64) {
     };
     let first_hit = groups.iter().position(is_hit);
     let all_after_hit = first_hit.is_none_or(|first| groups[first..].iter().all(is_hit));
-    config.journal_directory = journal;
+    let mut folders = journal_folders(&copy, journals);
+    config.more_journal_directories = folders.split_off(1);
+    config.journal_directory = copy.join("journal");
     config.ledger_directory = copy.join("ledgers");
     let started = Bookie::start(runtime.clone(), config, directory).await;
     match started {
@@ -145,7 +174,7 @@ async fn run(adds: Vec<(u64, i64, usize, bool)>, damage: Damage, place: f64) {
             assert!(all_after_hit, "started with a hole");
             let kept = &groups[..first_hit.unwrap_or(groups.len())];
             let mut expected = [0_i64; 4];
-            for (ledger, entry) in kept.iter().flat_map(|group| &group.entries) {
+            for (ledger, entry) in kept.iter().chain(&others).flat_map(|group| &group.entries) {
                 expected[*ledger as usize] = entry + 1;
             }
             for ledger in 1..4_u64 {
@@ -173,7 +202,9 @@ proptest! {
         adds in proptest::collection::vec((1..4_u64, 1..8_i64, 4..3000_usize, any::<bool>()), 1..30),
         damage in prop_oneof![Just(Damage::Cut), Just(Damage::Zeros), Just(Damage::Flip)],
         place in 0.0..1.0_f64,
+        journals in 1..4_usize,
+        which in 0..3_usize,
     ) {
-        block_on(run(adds, damage, place));
+        block_on(run(adds, damage, place, journals, which));
     }
 }

@@ -9,6 +9,7 @@ mod failed_sync;
 mod fencing;
 mod flipped_bytes;
 mod index_rebuild;
+mod journal_directories;
 mod ledger_directories;
 mod metadata_group;
 mod metadata_members;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::journal::{AddItem, JournalItem, batch_bytes};
+use super::journal::{AddItem, JournalItem, JournalQueue, batch_bytes};
 use super::ledger_state::{FenceState, LedgerFacts, LedgerState};
 use super::shared::Shared;
 use super::space::Space;
@@ -19,9 +19,13 @@ pub(super) fn add(shared: &Arc<Shared>, batch: AddBatch, sink: Arc<dyn AddSink>)
     if batch.entries.is_empty() {
         return answer(shared, &batch, sink.as_ref(), Ok(()));
     }
-    let ledger = shared.ledgers.find_or_create(batch.ledger, LedgerFacts::new(batch.creator));
+    let ledger = shared.find_or_create(batch.ledger, batch.creator);
+    let queue = shared.journal_of(&ledger);
+    if let Err(error) = check_space(shared.spaces.of_journal(ledger.journal), &batch) {
+        return answer(shared, &batch, sink.as_ref(), Err(error));
+    }
     let bytes = batch_bytes(&batch);
-    if !shared.queue_enter(bytes) {
+    if !queue.enter(bytes) {
         reached!("bookie: add refused, journal queue full");
         return answer(shared, &batch, sink.as_ref(), Err(AddError::Overloaded));
     }
@@ -33,15 +37,15 @@ pub(super) fn add(shared: &Arc<Shared>, batch: AddBatch, sink: Arc<dyn AddSink>)
     // after, so whoever is told "fenced" can read it.
     let facts = ledger.facts();
     let refused = match admit(shared, &facts, &item.batch) {
-        Ok(()) => match shared.journal.try_send(JournalItem::Add(item)) {
+        Ok(()) => match queue.try_send(JournalItem::Add(item)) {
             Ok(()) => None,
-            Err(item) => Some((item, overloaded_or_gone(shared))),
+            Err(item) => Some((item, overloaded_or_gone(queue))),
         },
         Err(error) => Some((JournalItem::Add(item), error)),
     };
     drop(facts);
     if let Some((JournalItem::Add(item), error)) = refused {
-        shared.queue_left(item.bytes);
+        queue.left(item.bytes);
         item.answer(shared.id, Err(error));
     }
 }
@@ -58,11 +62,7 @@ fn check(shared: &Shared, batch: &AddBatch) -> Result<(), AddError> {
         reached!("bookie: add refused while draining");
         return Err(AddError::ReadOnly);
     }
-    match shared.spaces.bookie() {
-        Space::Enough => {}
-        Space::Low if batch.recovery => reached!("bookie: recovery add while read-only"),
-        Space::Low | Space::Reserve => return Err(AddError::ReadOnly),
-    }
+    check_space(shared.spaces.bookie(), batch)?;
     for entry in &batch.entries {
         entry
             .verify(batch.ledger, entry.entry)
@@ -70,6 +70,15 @@ fn check(shared: &Shared, batch: &AddBatch) -> Result<(), AddError> {
         if entry.entry.0 < 0 {
             return Err(AddError::Damaged(format!("{} is not an entry id", entry.entry)));
         }
+    }
+    Ok(())
+}
+
+fn check_space(space: Space, batch: &AddBatch) -> Result<(), AddError> {
+    match space {
+        Space::Enough => {}
+        Space::Low if batch.recovery => reached!("bookie: recovery add while read-only"),
+        Space::Low | Space::Reserve => return Err(AddError::ReadOnly),
     }
     Ok(())
 }
@@ -93,8 +102,8 @@ fn admit(shared: &Shared, facts: &LedgerFacts, batch: &AddBatch) -> Result<(), A
     Ok(())
 }
 
-fn overloaded_or_gone(shared: &Shared) -> AddError {
-    if shared.journal.is_closed() {
+fn overloaded_or_gone(queue: &JournalQueue) -> AddError {
+    if queue.is_closed() {
         AddError::Unreachable("the bookie has stopped".to_owned())
     } else {
         AddError::Overloaded
@@ -110,13 +119,14 @@ fn answer(shared: &Shared, batch: &AddBatch, sink: &dyn AddSink, result: Result<
 fn add_outside_the_critical_section(shared: &Arc<Shared>, ledger: &LedgerState, item: AddItem) {
     let admitted = admit(shared, &ledger.facts(), &item.batch);
     if let Err(error) = admitted {
-        shared.queue_left(item.bytes);
+        shared.journal_of(ledger).left(item.bytes);
         return item.answer(shared.id, Err(error));
     }
     let shared = Arc::clone(shared);
     let tasks = shared.runtime.tasks.clone();
     tasks.spawn("mutant-s3", async move {
         shared.runtime.clock.sleep(Duration::from_millis(1)).await;
-        let _ = shared.journal.push(JournalItem::Add(item));
+        let queue = &shared.journals[item.ledger.journal];
+        let _ = queue.push(JournalItem::Add(item));
     });
 }

@@ -8,8 +8,12 @@ use crate::domain::Rack;
 /// A bookie's folders and limits.
 #[derive(Clone, Debug)]
 pub struct BookieConfig {
-    /// Folder of the journal; may be on a disk of its own.
+    /// Folder of the journal, of the first one if there are several; may be on a disk of its own.
     pub journal_directory: PathBuf,
+    /// Folders of more journals, each on a disk of its own: each is written and synced on its own, and each ledger
+    /// is in one. At most [`JOURNAL_DIRECTORIES_MAX`] with the first; a folder keeps its place in the list for
+    /// ever.
+    pub more_journal_directories: Vec<PathBuf>,
     /// Folder of the index, the checkpoint file, the facts log and of entry logs.
     pub ledger_directory: PathBuf,
     /// Folders of more entry logs, each on a disk of its own. At most [`LEDGER_DIRECTORIES_MAX`] with the
@@ -24,7 +28,7 @@ pub struct BookieConfig {
     /// After this long without another group an empty one follows the last: proof that it was synced, so
     /// that damage to it is not taken for a torn end.
     pub journal_witness_delay: Duration,
-    /// Bytes queued for the journal; adds beyond it are answered `Overloaded`.
+    /// Bytes queued for a journal; adds beyond it are answered `Overloaded`.
     pub journal_queue_bytes: usize,
     /// Each half of the write cache; a full half is flushed to the entry log.
     pub write_cache_bytes: usize,
@@ -42,10 +46,20 @@ pub struct BookieConfig {
     pub scrub_bytes_per_second: u64,
 }
 
+/// Most journal directories of a bookie.
+pub const JOURNAL_DIRECTORIES_MAX: usize = 16;
 /// Most ledger directories of a bookie.
 pub const LEDGER_DIRECTORIES_MAX: usize = 16;
 
 impl BookieConfig {
+    /// All journal folders, the first one first.
+    pub fn journal_directories(&self) -> Vec<PathBuf> {
+        std::iter::once(&self.journal_directory)
+            .chain(&self.more_journal_directories)
+            .cloned()
+            .collect()
+    }
+
     /// All folders with entry logs, the first one first.
     pub fn ledger_directories(&self) -> Vec<PathBuf> {
         std::iter::once(&self.ledger_directory)
@@ -58,6 +72,7 @@ impl BookieConfig {
     pub fn below(data: &std::path::Path) -> Self {
         Self {
             journal_directory: data.join("journal"),
+            more_journal_directories: Vec::new(),
             ledger_directory: data.join("ledgers"),
             more_ledger_directories: Vec::new(),
             rack: Rack::default(),

@@ -48,16 +48,20 @@ pub(super) struct Folder {
     role: String,
 }
 
-/// All folders: the journal's, the first ledger directory, the others by their place in the list.
+/// All folders: the first journal's, the first ledger directory, the others of either kind by their place in the
+/// list.
 pub(super) fn folders(config: &BookieConfig) -> Vec<Folder> {
     let folder = |path: &Path, role: String| Folder { path: path.to_owned(), role };
-    let others = config.more_ledger_directories.iter().zip(2..);
+    let others = |more: &[PathBuf], kind: &str| -> Vec<Folder> {
+        more.iter().zip(2..).map(|(path, n)| folder(path, format!("{kind}-{n}"))).collect()
+    };
     [
         folder(&config.journal_directory, JOURNAL.to_owned()),
         folder(&config.ledger_directory, LEDGERS.to_owned()),
     ]
     .into_iter()
-    .chain(others.map(|(path, number)| folder(path, format!("{LEDGERS}-{number}"))))
+    .chain(others(&config.more_ledger_directories, LEDGERS))
+    .chain(others(&config.more_journal_directories, JOURNAL))
     .collect()
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 use super::journal::{JournalItem, LedgerItem};
-use super::ledger_state::{FenceState, LedgerFacts, LedgerState};
+use super::ledger_state::{FenceState, LedgerState};
 use super::record::RecordKind;
 use super::shared::Shared;
 use crate::domain::{CreatorToken, LedgerId, ReadError};
@@ -23,7 +23,7 @@ pub(super) fn find_ledger(
         return Err(ReadError::Unreachable("the bookie has stopped".to_owned()));
     }
     let state = if create {
-        shared.ledgers.find_or_create(ledger, LedgerFacts::new(creator))
+        shared.find_or_create(ledger, creator)
     } else {
         let Some(state) = shared.ledgers.find(ledger) else { return Ok(None) };
         state
@@ -73,7 +73,7 @@ pub(super) fn begin(
     // Under the ledger's lock: every add admitted before is ahead in the queue. Over the queue's capacity
     // if need be: fences must go on when adds overload; requests are bounded where they come in. A queue
     // that is gone drops the sender, which the receiver takes for a stop.
-    let _ = shared.journal.push(JournalItem::Ledger(item));
+    let _ = shared.journal_of(ledger).push(JournalItem::Ledger(item));
     Some(durable)
 }
 
@@ -86,7 +86,7 @@ pub(super) fn begin_burial(shared: &Shared, ledger: &Arc<LedgerState>) -> Burial
     let mut facts = ledger.facts();
     facts.deleted = true;
     let item = LedgerItem { ledger: Arc::clone(ledger), kind: RecordKind::Tombstone, done };
-    let _ = shared.journal.push(JournalItem::Ledger(item));
+    let _ = shared.journal_of(ledger).push(JournalItem::Ledger(item));
     durable
 }
 

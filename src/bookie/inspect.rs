@@ -131,10 +131,23 @@ pub struct LedgerSummary {
     pub deleted: bool,
     /// A missing entry is unknown rather than absent.
     pub limbo: bool,
+    /// Which journal its records go to, counted from 1.
+    pub journal: u64,
     /// The highest told.
     pub last_add_confirmed: EntryId,
     /// The highest stored.
     pub last_entry: EntryId,
+}
+
+/// A journal's mark.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JournalMark {
+    /// The file.
+    pub file: u64,
+    /// The offset there.
+    pub offset: u64,
+    /// The number of the group expected there.
+    pub sequence: u64,
 }
 
 /// The content of the checkpoint file.
@@ -142,12 +155,8 @@ pub struct LedgerSummary {
 pub struct CheckpointSummary {
     /// Its number.
     pub number: u64,
-    /// The journal file replay would begin in.
-    pub journal_file: u64,
-    /// The offset there.
-    pub journal_offset: u64,
-    /// The number of the group expected there.
-    pub journal_sequence: u64,
+    /// Where replay of each journal would begin.
+    pub marks: Vec<JournalMark>,
     /// Entry logs and how many bytes of each count.
     pub entry_logs: Vec<(u64, u64)>,
     /// Ledgers, in id order.
@@ -301,14 +310,18 @@ fn summarize(file: CheckpointFile, ledgers: BTreeMap<LedgerId, LedgerFacts>) -> 
         fenced: facts.fence != FenceState::Open,
         deleted: facts.deleted,
         limbo: facts.limbo,
+        journal: u64::from(facts.journal) + 1,
         last_add_confirmed: facts.last_add_confirmed,
         last_entry: facts.last_entry,
     });
+    let marks = file.marks.iter().map(|mark| JournalMark {
+        file: mark.file,
+        offset: mark.offset,
+        sequence: mark.sequence,
+    });
     CheckpointSummary {
         number: file.number,
-        journal_file: file.mark.file,
-        journal_offset: file.mark.offset,
-        journal_sequence: file.mark.sequence,
+        marks: marks.collect(),
         entry_logs: file.extents.into_iter().collect(),
         ledgers: ledgers.collect(),
     }

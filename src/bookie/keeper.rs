@@ -1,10 +1,10 @@
 //! The keeper: the one task that changes entry logs, index and checkpoint file. Being one task, a flush, a
 //! compaction and a removal can never be in each other's way.
 //!
-//! A checkpoint keeps this order: mark captured, half frozen, entries synced, runs in the index, index
+//! A checkpoint keeps this order: marks captured, half frozen, entries synced, runs in the index, index
 //! flushed, changed facts of ledgers in the facts log, then the checkpoint file (which says how much of all
 //! that counts) replaced, then journal files let go. A failed one leaves the half frozen, and the next begins
-//! with that same half and mark.
+//! with that same half and those marks.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use super::storage::{
 };
 use super::write_cache::Half;
 use crate::domain::{EntryId, LedgerId};
-use crate::runtime::{DiskError, IndexError, Mailbox, ShutdownSignal};
-use crate::{in_state, mutant, reached};
+use crate::runtime::{DiskError, DiskResult, IndexError, Mailbox, ShutdownSignal};
+use crate::{in_state, invariant, mutant, reached};
 
 /// Wait after a failed checkpoint.
 const RETRY_WAIT: Duration = Duration::from_millis(500);
@@ -51,7 +51,7 @@ pub(super) enum KeeperCommand {
 /// The keeper's state.
 pub(super) struct Keeper {
     shared: Arc<Shared>,
-    files: JournalFiles,
+    journals: Vec<JournalFiles>,
     writer: EntryLogWriter,
     facts: FactsLogWriter,
     last: CheckpointFile,
@@ -64,13 +64,13 @@ impl Keeper {
     /// A keeper that goes on from `last`.
     pub fn new(
         shared: Arc<Shared>,
-        files: JournalFiles,
+        journals: Vec<JournalFiles>,
         writer: EntryLogWriter,
         facts: FactsLogWriter,
         last: CheckpointFile,
         commands: Mailbox<KeeperCommand>,
     ) -> Self {
-        Self { shared, files, writer, facts, last, commands, index_unflushed: true }
+        Self { shared, journals, writer, facts, last, commands, index_unflushed: true }
     }
 
     /// Keeps until told to stop.
@@ -124,15 +124,18 @@ impl Keeper {
             let Ok(free) = disk.free_space(&directory).await else { return };
             ledgers.push(free);
         }
-        if let Ok(journal) = disk.free_space(&config.journal_directory).await {
-            self.shared.spaces.note(journal, &ledgers);
+        let mut journals = Vec::new();
+        for directory in config.journal_directories() {
+            let Ok(free) = disk.free_space(&directory).await else { return };
+            journals.push(free);
         }
+        self.shared.spaces.note(&journals, &ledgers);
     }
 
     async fn checkpoint_if_due(&mut self, paced: bool) -> Result<(), CheckpointError> {
         let due = {
             let cache = self.shared.cache.lock();
-            cache.synced() != self.last.mark || !cache.is_empty()
+            *cache.synced() != self.last.marks || !cache.is_empty()
         };
         if due { self.checkpoint(paced).await } else { Ok(()) }
     }
@@ -142,7 +145,7 @@ impl Keeper {
         let _state = in_state!("bookie: checkpoint");
         let shared = Arc::clone(&self.shared);
         let frozen = shared.cache.freeze();
-        let (mark, empty) = (frozen.mark, frozen.half.is_empty());
+        let (mut marks, empty) = (frozen.marks.clone(), frozen.half.is_empty());
         let stored = self.store(&frozen.half, paced).await;
         drop(frozen);
         if let Err(error) = stored {
@@ -153,11 +156,24 @@ impl Keeper {
         }
         let facts =
             if mutant!("S28") && empty { self.last.facts } else { self.store_facts().await? };
-        self.replace_file(CheckpointFile { mark, facts, ..self.last.clone() }).await?;
+        if mutant!("S7") {
+            marks = marks.with_later_others(shared.cache.lock().synced());
+        }
+        invariant!(marks.is_nowhere_behind(&self.last.marks), "a journal's mark goes back");
+        self.replace_file(CheckpointFile { marks, facts, ..self.last.clone() }).await?;
         shared.cache.flushed();
-        self.files.retire(mark.file).await?;
+        self.retire().await?;
         self.facts.named(facts).await?;
         Ok(())
+    }
+
+    /// Lets journal files behind the marks go, in each journal whatever happens in the others.
+    async fn retire(&self) -> DiskResult<()> {
+        let mut result = Ok(());
+        for (files, mark) in self.journals.iter().zip(self.last.marks.iter()) {
+            result = result.and(files.retire(mark.file).await);
+        }
+        result
     }
 
     /// Entries to the log, synced; then to the index, flushed.
@@ -173,8 +189,8 @@ impl Keeper {
         self.put_in_index(&runs).await
     }
 
-    /// What changed of what is known of ledgers goes to the facts log, synced. Everything of the journal up to
-    /// the mark is in it: facts change before the synced position moves.
+    /// What changed of what is known of ledgers goes to the facts log, synced. Everything of the journals up
+    /// to their marks is in it: facts change before the synced position moves.
     async fn store_facts(&mut self) -> Result<FactsPlace, CheckpointError> {
         let ledgers = &self.shared.ledgers;
         let place = if self.facts.wants_all(ledgers.len()) {

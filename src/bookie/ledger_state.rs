@@ -34,6 +34,9 @@ pub(super) struct LedgerFacts {
     pub deleted: bool,
     /// Part of this ledger's data may be lost to damage: a missing entry is unknown, not absent.
     pub limbo: bool,
+    /// Which journal all its records go to, counted from 0. Chosen when the ledger is first seen and never
+    /// changed: its records keep their order.
+    pub journal: u8,
     /// Which ledger directory its entries go to, counted from 0; `None` before the first were stored.
     pub directory: Option<u8>,
     /// The highest told.
@@ -43,14 +46,15 @@ pub(super) struct LedgerFacts {
 }
 
 impl LedgerFacts {
-    /// A ledger nothing is known of but its creator.
-    pub const fn new(creator: CreatorToken) -> Self {
+    /// A ledger nothing is known of but its creator and its journal.
+    pub const fn new(creator: CreatorToken, journal: u8) -> Self {
         Self {
             creator,
             bind_logged: false,
             fence: FenceState::Open,
             deleted: false,
             limbo: false,
+            journal,
             directory: None,
             last_add_confirmed: EntryId::NONE,
             last_entry: EntryId::NONE,
@@ -62,6 +66,8 @@ impl LedgerFacts {
 pub(super) struct LedgerState {
     /// Its id.
     pub id: LedgerId,
+    /// Its journal, told without the lock.
+    pub journal: usize,
     facts: Mutex<Tracked>,
     changed: Arc<Mutex<Vec<LedgerId>>>,
     /// Wakes whoever waits for the facts to change.
@@ -156,9 +162,10 @@ impl LedgerTable {
         let mut ledgers = self.ledgers.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         let create = || {
             locked(&self.changed).push(ledger);
+            let journal = usize::from(facts.journal);
             let facts = Mutex::new(Tracked { facts, listed: true });
             let changed = Arc::clone(&self.changed);
-            Arc::new(LedgerState { id: ledger, facts, changed, news: Notify::new() })
+            Arc::new(LedgerState { id: ledger, journal, facts, changed, news: Notify::new() })
         };
         Arc::clone(ledgers.entry(ledger).or_insert_with(create))
     }
@@ -198,8 +205,8 @@ mod tests {
         let ids = |facts: Vec<(LedgerId, LedgerFacts)>| -> Vec<u64> {
             facts.iter().map(|(ledger, _)| ledger.0).collect()
         };
-        let one = table.find_or_create(LedgerId(1), LedgerFacts::new(CreatorToken(5)));
-        let two = table.find_or_create(LedgerId(2), LedgerFacts::new(CreatorToken(5)));
+        let one = table.find_or_create(LedgerId(1), LedgerFacts::new(CreatorToken(5), 0));
+        let two = table.find_or_create(LedgerId(2), LedgerFacts::new(CreatorToken(5), 0));
         assert_eq!(ids(table.take_changed()), [1, 2]);
         two.facts().deleted = true;
         two.facts().limbo = true;

@@ -13,6 +13,7 @@ mod journal;
 mod keeper;
 mod ledger_state;
 mod read;
+mod read_back;
 mod read_cache;
 mod record;
 mod scrub;
@@ -28,6 +29,8 @@ mod write_cache;
 #[cfg(test)]
 mod tests;
 
-pub use config::{BookieConfig, LEDGER_DIRECTORIES_MAX};
+pub use config::{BookieConfig, JOURNAL_DIRECTORIES_MAX, LEDGER_DIRECTORIES_MAX};
 pub use server::{BookieServer, BookieService, READ_BYTES_MAX, STREAM_BYTES_MAX};
-pub use service::{Bookie, BookieStartError, BookieStats, LedgerDirectory, LedgerPresence};
+pub use service::{
+    Bookie, BookieStartError, BookieStats, JournalStats, LedgerDirectory, LedgerPresence,
+};

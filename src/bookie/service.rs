@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use super::BookieConfig;
-use super::journal::JournalItem;
+use super::journal::{JournalItem, JournalQueue};
 use super::keeper::KeeperCommand;
 use super::ledger_state::{FenceState, LedgerState};
 use super::shared::Shared;
@@ -83,10 +83,8 @@ pub struct BookieStats {
     pub entries_added: u64,
     /// Payload bytes of the same.
     pub bytes_added: u64,
-    /// Journal syncs since start.
-    pub journal_syncs: u64,
-    /// Bytes written to the journal since start, padding included.
-    pub journal_bytes: u64,
+    /// Each journal's own, in the order of the configuration.
+    pub journals: Vec<JournalStats>,
     /// Bytes written to entry logs since start.
     pub entry_log_bytes: u64,
     /// Takes no writes: disk nearly full.
@@ -101,6 +99,24 @@ pub struct BookieStats {
     pub read_cache_hits: u64,
     /// Parts of reads that had to be read from a disk, since start; 0 without a read cache.
     pub read_cache_misses: u64,
+}
+
+/// Figures of one journal.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct JournalStats {
+    /// Syncs since start.
+    pub syncs: u64,
+    /// Bytes written since start, padding included.
+    pub bytes: u64,
+}
+
+impl JournalStats {
+    fn of(journal: &JournalQueue) -> Self {
+        Self {
+            syncs: journal.syncs.load(Ordering::Relaxed),
+            bytes: journal.bytes_written.load(Ordering::Relaxed),
+        }
+    }
 }
 
 /// A running bookie. Cheap to clone; stops when told to, or with its node.
@@ -211,8 +227,7 @@ impl Bookie {
         BookieStats {
             entries_added: counters.entries_added.load(Ordering::Relaxed),
             bytes_added: counters.bytes_added.load(Ordering::Relaxed),
-            journal_syncs: counters.journal_syncs.load(Ordering::Relaxed),
-            journal_bytes: counters.journal_bytes.load(Ordering::Relaxed),
+            journals: self.shared.journals.iter().map(JournalStats::of).collect(),
             entry_log_bytes: counters.entry_log_bytes.load(Ordering::Relaxed),
             read_only: self.shared.spaces.bookie() != Space::Enough,
             draining: self.shared.draining.load(Ordering::Relaxed),
@@ -266,10 +281,10 @@ impl Bookie {
             return;
         }
         self.shared.shutdown.trigger();
-        let (done, journal_done) = oneshot::channel();
-        if self.shared.journal.push(JournalItem::Stop(done)).is_ok() {
+        let stopping: Vec<_> = self.shared.journals.iter().map(ask_to_stop).collect();
+        for stopped in stopping {
             // An error means that the task ended with its node.
-            let _ = journal_done.await;
+            let _ = stopped.await;
         }
         let (done, keeper_done) = oneshot::channel();
         if self.keeper.send(KeeperCommand::Stop(done)).await.is_ok() {
@@ -277,6 +292,13 @@ impl Bookie {
         }
         self.shared.release_locks();
     }
+}
+
+fn ask_to_stop(journal: &JournalQueue) -> oneshot::Receiver<()> {
+    let (done, stopped) = oneshot::channel();
+    // A writer that is gone drops the sender.
+    let _ = journal.push(JournalItem::Stop(done));
+    stopped
 }
 
 /// What is known of a ledger's end; of a ledger never seen, nothing.

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use tokio::sync::Notify;
 
 use super::BookieConfig;
-use super::journal::JournalItem;
-use super::ledger_state::LedgerTable;
+use super::journal::JournalQueue;
+use super::ledger_state::{LedgerFacts, LedgerState, LedgerTable};
 use super::read_cache::ReadCache;
 use super::space::Spaces;
 use super::storage::{EntryLogs, LocationIndex, Placement};
 use super::write_cache::WriteCache;
-use crate::domain::{BookieId, LedgerId};
-use crate::runtime::{DiskLock, IndexError, MailboxSender, Runtime, Shutdown};
+use crate::domain::{BookieId, CreatorToken, LedgerId};
+use crate::runtime::{DiskLock, IndexError, Runtime, Shutdown};
 use crate::{mutant, reached};
 
 /// Figures, counted where things happen.
@@ -22,8 +22,6 @@ use crate::{mutant, reached};
 pub(super) struct Counters {
     pub entries_added: AtomicU64,
     pub bytes_added: AtomicU64,
-    pub journal_syncs: AtomicU64,
-    pub journal_bytes: AtomicU64,
     pub entry_log_bytes: Arc<AtomicU64>,
     pub corrupt_found: AtomicU64,
 }
@@ -106,7 +104,8 @@ pub(super) struct Shared {
     pub ledgers: LedgerTable,
     pub cache: WriteCache,
     pub read_cache: ReadCache,
-    pub journal: MailboxSender<JournalItem>,
+    /// One a journal directory; at least one.
+    pub journals: Vec<JournalQueue>,
     pub logs: Arc<EntryLogs>,
     pub index: LocationIndex,
     pub counters: Counters,
@@ -125,7 +124,6 @@ pub(super) struct Shared {
     pub locks: Mutex<Vec<Box<dyn DiskLock>>>,
     /// Callers waiting for a last add confirmed to move.
     pub waiting_readers: AtomicUsize,
-    queued_bytes: AtomicUsize,
     /// Free space of the folders.
     pub spaces: Arc<Spaces>,
 }
@@ -138,7 +136,8 @@ pub(super) struct SharedParts {
     pub fresh: bool,
     pub ledgers: LedgerTable,
     pub cache: WriteCache,
-    pub journal: MailboxSender<JournalItem>,
+    /// One a journal directory; at least one.
+    pub journals: Vec<JournalQueue>,
     pub logs: Arc<EntryLogs>,
     pub index: LocationIndex,
     pub counters: Counters,
@@ -157,7 +156,7 @@ impl Shared {
             fresh: parts.fresh,
             ledgers: parts.ledgers,
             cache: parts.cache,
-            journal: parts.journal,
+            journals: parts.journals,
             logs: parts.logs,
             index: parts.index,
             counters: parts.counters,
@@ -171,25 +170,22 @@ impl Shared {
             stopped: AtomicBool::new(false),
             locks: Mutex::new(parts.locks),
             waiting_readers: AtomicUsize::new(0),
-            queued_bytes: AtomicUsize::new(0),
             spaces: parts.spaces,
         }
     }
 
-    /// Counts bytes into the journal's queue; false (and not counted) if they would exceed its bound. A
-    /// batch larger than the bound passes when the queue is empty.
-    pub fn queue_enter(&self, bytes: usize) -> bool {
-        let before = self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let fits = before == 0 || before + bytes <= self.config.journal_queue_bytes;
-        if !fits {
-            self.queue_left(bytes);
+    /// A ledger's state; one never seen is made and gets its journal.
+    pub fn find_or_create(&self, ledger: LedgerId, creator: CreatorToken) -> Arc<LedgerState> {
+        if let Some(known) = self.ledgers.find(ledger) {
+            return known;
         }
-        fits
+        let journal = self.spaces.choose_journal(ledger);
+        self.ledgers.find_or_create(ledger, LedgerFacts::new(creator, journal))
     }
 
-    /// Bytes were answered for.
-    pub fn queue_left(&self, bytes: usize) {
-        self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    /// The queue of a ledger's journal.
+    pub fn journal_of(&self, ledger: &LedgerState) -> &JournalQueue {
+        &self.journals[ledger.journal]
     }
 
     /// Where entries of a ledger go; `None` if it was deleted here.

@@ -3,16 +3,13 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-
 use super::cookie::{Identity, adopt, begin_stamping, finish_stamping, folders, identify};
 use super::journal::{
-    JournalFiles, JournalPosition, JournalWriter, ReplayError, ReplayRecord, ReplayTarget,
-    Replayed, group_again, replay,
+    JournalFiles, JournalPositions, JournalQueue, JournalWriter, ReplayError, found, go_on, replay,
 };
 use super::keeper::{Keeper, KeeperCommand};
-use super::ledger_state::{FenceState, LedgerFacts, LedgerTable};
-use super::record::{RecordHeader, RecordKind};
+use super::ledger_state::LedgerTable;
+use super::read_back::ReadBack;
 use super::shared::{Counters, Shared, SharedParts};
 use super::space::Spaces;
 use super::storage::{
@@ -21,14 +18,12 @@ use super::storage::{
 };
 use super::write_cache::{Half, WriteCache};
 use super::{BookieConfig, BookieStartError, LedgerDirectory};
-use crate::domain::{BookieId, CreatorToken, LedgerId};
+use crate::domain::{BookieId, LedgerId};
 use crate::runtime::{
-    CreateMode, Disk, DiskError, File, IndexError, MailboxSender, OpenMode, Runtime, mailbox,
+    CreateMode, Disk, DiskError, IndexError, MailboxSender, OpenMode, Runtime, mailbox,
 };
-use crate::{in_state, mutant, reached};
+use crate::{in_state, reached};
 
-/// Batches and fences queued for the journal, beside the bound on bytes.
-const JOURNAL_QUEUE_ITEMS: usize = 64 * 1024;
 const KEEPER_QUEUE_ITEMS: usize = 16;
 const INDEX_FOLDER: &str = "index";
 
@@ -77,25 +72,28 @@ pub(super) async fn start(
         }
         locks.push(disk.lock(folder).await?);
     }
-    let files = JournalFiles::new(
-        disk.clone(),
-        config.journal_directory.clone(),
-        config.journal_file_bytes,
-    );
+    let journal_files =
+        |directory| JournalFiles::new(disk.clone(), directory, config.journal_file_bytes);
+    let journals: Vec<_> = config.journal_directories().into_iter().map(journal_files).collect();
     let (id, fresh) = match identify(&runtime, &config).await? {
         Identity::Known(id) => (id, false),
         Identity::Grown(id, added) => {
             adopt(&runtime, &config, id, &added).await?;
             (id, false)
         }
-        Identity::Fresh => (first_start(&runtime, &config, &files).await?, true),
+        Identity::Fresh => (first_start(&runtime, &config, &journals).await?, true),
     };
     // A process that was killed may have left the checkpoint file's name not yet durable. Files it no longer
     // names, and journal files behind its mark, are about to go.
     disk.sync_directory(&config.ledger_directory).await?;
-    let last = read_checkpoint(&disk, &config).await?;
+    let mut last = read_checkpoint(&disk, &config).await?;
+    begin_added_journals(&disk, &config, &journals, &mut last).await?;
     let ledgers = LedgerTable::default();
     for (ledger, known) in read_facts(&disk, &config.ledger_directory, last.facts).await? {
+        if usize::from(known.journal) >= journals.len() {
+            let journal = known.journal;
+            return Err(BookieStartError::Corrupt(format!("no journal {journal} of {ledger}")));
+        }
         ledgers.find_or_create(ledger, known);
     }
     let facts = FactsLogWriter::new(&disk, &config.ledger_directory, last.facts).await?;
@@ -111,24 +109,35 @@ pub(super) async fn start(
         Arc::clone(&counters.entry_log_bytes),
     );
     let half_bytes_max = config.write_cache_bytes;
-    let spaces = Spaces::new(config.ledger_directories().len(), config.free_space_low_bytes);
+    let directories = config.ledger_directories().len();
+    let spaces = Spaces::new(journals.len(), directories, config.free_space_low_bytes);
     let spaces = Arc::new(spaces);
-    let mut target = Target {
+    let mut target = ReadBack {
         ledgers,
         index,
         writer,
         spaces: Arc::clone(&spaces),
         half: Half::default(),
         half_bytes_max,
+        journal: 0,
     };
-    let replayed = replay(&files, last.mark, &mut target).await?;
-    let Target { ledgers, index, writer, half, .. } = target;
-    files.take_stock().await?;
-    files.retire(last.mark.file).await?;
-    let (file, position) = begin_journal(&files, replayed).await?;
-    let mut cache = WriteCache::new(config.write_cache_bytes, position);
+    let mut replayed = Vec::new();
+    for (files, mark) in journals.iter().zip(last.marks.iter()) {
+        replayed.push(replay(files, mark, &mut target).await?);
+        target.journal += 1;
+    }
+    let ReadBack { ledgers, index, writer, half, .. } = target;
+    let mut begun = Vec::new();
+    for ((files, mark), replayed) in journals.iter().zip(last.marks.iter()).zip(replayed) {
+        files.take_stock().await?;
+        files.retire(mark.file).await?;
+        begun.push(go_on(files, replayed).await?);
+    }
+    let positions = begun.iter().map(|(_, position)| *position).collect();
+    let mut cache = WriteCache::new(config.write_cache_bytes, JournalPositions::new(positions));
     cache.fill(half);
-    let (journal, journal_mailbox) = mailbox(JOURNAL_QUEUE_ITEMS);
+    let queues = journals.iter().map(|_| JournalQueue::new(config.journal_queue_bytes));
+    let (queues, mailboxes): (Vec<_>, Vec<_>) = queues.unzip();
     let (keeper, commands) = mailbox(KEEPER_QUEUE_ITEMS);
     let shared = Arc::new(Shared::new(SharedParts {
         runtime: runtime.clone(),
@@ -137,7 +146,7 @@ pub(super) async fn start(
         fresh,
         ledgers,
         cache,
-        journal,
+        journals: queues,
         logs,
         index,
         counters,
@@ -147,10 +156,13 @@ pub(super) async fn start(
     let gone = shared.ledgers.all();
     let gone = gone.iter().filter(|ledger| ledger.facts().deleted).map(|ledger| ledger.id);
     shared.gone().extend(gone);
-    let journal_writer =
-        JournalWriter::new(Arc::clone(&shared), files.clone(), journal_mailbox, file, position);
-    runtime.tasks.spawn("bookie-journal", journal_writer.run());
-    let task = Keeper::new(Arc::clone(&shared), files, writer, facts, last, commands);
+    let ends = begun.into_iter().zip(mailboxes).zip(&journals).enumerate();
+    for (number, (((file, position), mailbox), files)) in ends {
+        let (shared, files) = (Arc::clone(&shared), files.clone());
+        let writer = JournalWriter::new(shared, number, files, mailbox, file, position);
+        runtime.tasks.spawn("bookie-journal", writer.run());
+    }
+    let task = Keeper::new(Arc::clone(&shared), journals, writer, facts, last, commands);
     runtime.tasks.spawn("bookie-keeper", task.run());
     let collector = super::garbage::run(Arc::clone(&shared), directory, keeper.clone());
     runtime.tasks.spawn("bookie-garbage", collector);
@@ -158,32 +170,12 @@ pub(super) async fn start(
     Ok((shared, keeper))
 }
 
-/// The file this life writes, beginning with the last group of the former one if its sync may have failed.
-async fn begin_journal(
-    files: &JournalFiles,
-    replayed: Replayed,
-) -> Result<(File, JournalPosition), DiskError> {
-    let id = replayed.last_file + 1;
-    let sequence = replayed.next_sequence;
-    let mut position = JournalPosition { sequence, file: id, offset: 0 };
-    let file = files.begin(id).await?;
-    if let Some(records) = replayed.last_group.filter(|_| !mutant!("S-fsync")) {
-        let bytes = group_again(&records, id, 0, sequence - 1);
-        position.offset = bytes.len() as u64;
-        file.write_and_sync(0, vec![bytes]).await?;
-        if position.offset > files.file_bytes() {
-            files.outgrown(id, position.offset);
-        }
-    }
-    Ok((file, position))
-}
-
-/// Empty folders become a bookie. The journal's first file and the checkpoint file are there before the
-/// cookies: whoever has cookies has both.
+/// Empty folders become a bookie. The journals' first files and the checkpoint file are there before the
+/// cookies: whoever has cookies has all of them.
 async fn first_start(
     runtime: &Runtime,
     config: &BookieConfig,
-    files: &JournalFiles,
+    journals: &[JournalFiles],
 ) -> Result<BookieId, DiskError> {
     // The folders' own names must be as durable as the cookies in them.
     for folder in &folders(config) {
@@ -198,14 +190,14 @@ async fn first_start(
     let _ = runtime.indexes.destroy(&config.ledger_directory.join(INDEX_FOLDER)).await;
     // Two bookies of one process share a runtime, but not a draw from its root.
     let id = BookieId(runtime.random.fork_numbered("bookie id", runtime.random.next()).next());
-    let first = files.list().await?.last().map_or(1, |(id, _)| id + 1);
-    let unflushed_bytes_max = 2 * config.write_cache_bytes as u64;
-    let first = files.stock(first, unflushed_bytes_max).await?;
-    files.begin(first).await?;
+    let mut marks = Vec::new();
+    for files in journals {
+        marks.push(found(files, unflushed_bytes_max(config)).await?);
+    }
     let checkpoint = CheckpointFile {
         number: 1,
         index_number: 0,
-        mark: JournalPosition { sequence: 1, file: first, offset: 0 },
+        marks: JournalPositions::new(marks),
         next_log: 1,
         extents: std::collections::BTreeMap::new(),
         facts: FactsPlace::default(),
@@ -213,6 +205,10 @@ async fn first_start(
     checkpoint.write(&runtime.disk, &config.ledger_directory).await?;
     finish_stamping(runtime, config, id).await?;
     Ok(id)
+}
+
+const fn unflushed_bytes_max(config: &BookieConfig) -> u64 {
+    2 * config.write_cache_bytes as u64
 }
 
 async fn read_checkpoint(
@@ -223,6 +219,30 @@ async fn read_checkpoint(
     let bytes = bytes
         .ok_or_else(|| BookieStartError::Corrupt("the checkpoint file is missing".to_owned()))?;
     CheckpointFile::decode(&bytes).map_err(BookieStartError::Corrupt)
+}
+
+/// Journals that were added begin, and have their marks, before anything is written in them: a journal without a
+/// mark holds nothing, also after an adoption that was cut short.
+async fn begin_added_journals(
+    disk: &Disk,
+    config: &BookieConfig,
+    journals: &[JournalFiles],
+    last: &mut CheckpointFile,
+) -> Result<(), BookieStartError> {
+    let Some(added) = journals.get(last.marks.len()..) else {
+        let marks = last.marks.len();
+        let message = format!("the checkpoint file has marks of {marks} journals");
+        return Err(BookieStartError::Corrupt(message));
+    };
+    if added.is_empty() {
+        return Ok(());
+    }
+    reached!("bookie: journal added");
+    for files in added {
+        last.marks.push(found(files, unflushed_bytes_max(config)).await?);
+    }
+    last.number += 1;
+    Ok(last.write(disk, &config.ledger_directory).await?)
 }
 
 /// Cuts entry logs back to what the checkpoint file vouches for. What is after it was written by a flush
@@ -288,82 +308,4 @@ async fn open_index(
     index.set_number(last.index_number)?;
     index.flush().await?;
     Ok(index)
-}
-
-/// What replay fills.
-struct Target {
-    ledgers: LedgerTable,
-    index: LocationIndex,
-    writer: EntryLogWriter,
-    spaces: Arc<Spaces>,
-    half: Half,
-    half_bytes_max: usize,
-}
-
-#[async_trait]
-impl ReplayTarget for Target {
-    async fn apply(&mut self, records: Vec<ReplayRecord>) -> Result<(), ReplayError> {
-        for (header, payload) in records {
-            self.apply_record(header, payload)?;
-        }
-        if self.half.bytes() >= self.half_bytes_max {
-            reached!("bookie: flush during replay");
-            let full = std::mem::take(&mut self.half);
-            let place = |ledger| self.ledgers.find(ledger).map(|state| self.spaces.place(&state));
-            let runs = self.writer.write_half(&full, place, None).await?;
-            // The mark stays: were this lost, the next start would replay the same again.
-            let inserted = self.index.insert(&runs);
-            inserted.map_err(|error| ReplayError::Index(error.to_string()))?;
-        }
-        Ok(())
-    }
-}
-
-impl Target {
-    fn apply_record(
-        &mut self,
-        header: RecordHeader,
-        payload: bytes::Bytes,
-    ) -> Result<(), ReplayError> {
-        let Self { ledgers, half, .. } = self;
-        let creator = CreatorToken(header.number);
-        match header.kind {
-            RecordKind::Entry => {
-                let Some(ledger) = ledgers.find(header.ledger) else {
-                    let entry = header.entry;
-                    return Err(ReplayError::Corrupt(format!(
-                        "the journal holds entry {}:{entry} of a ledger nobody created",
-                        header.ledger
-                    )));
-                };
-                let mut facts = ledger.facts();
-                if facts.deleted {
-                    return Ok(());
-                }
-                facts.last_entry = facts.last_entry.max(header.entry);
-                facts.last_add_confirmed = facts.last_add_confirmed.max(header.last_add_confirmed);
-                half.insert(header.ledger, &[header.into_entry(payload)]);
-            }
-            RecordKind::Bind => {
-                ledgers
-                    .find_or_create(header.ledger, LedgerFacts::new(creator))
-                    .facts()
-                    .bind_logged = true;
-            }
-            RecordKind::Fence => {
-                let ledger = ledgers.find_or_create(header.ledger, LedgerFacts::new(creator));
-                let mut facts = ledger.facts();
-                facts.bind_logged = true;
-                facts.fence = FenceState::Durable;
-            }
-            RecordKind::Tombstone => {
-                let ledger = ledgers.find_or_create(header.ledger, LedgerFacts::new(creator));
-                let mut facts = ledger.facts();
-                facts.bind_logged = true;
-                facts.deleted = true;
-                half.forget(header.ledger);
-            }
-        }
-        Ok(())
-    }
 }

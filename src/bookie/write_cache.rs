@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::Notify;
 
-use super::journal::JournalPosition;
+use super::journal::{JournalPosition, JournalPositions};
 use crate::domain::{Entry, EntryId, LedgerId};
 use crate::{invariant, reached};
 
@@ -129,19 +129,19 @@ impl ReadBudget {
     }
 }
 
-/// A half on its way to the entry log, with the journal position that may become the mark once it is there.
+/// A half on its way to the entry log, with the places that may become the journals' marks once it is there.
 pub(super) struct FrozenHalf {
     /// The entries.
     pub half: Half,
-    /// Everything before it is in this half or already flushed.
-    pub mark: JournalPosition,
+    /// Everything before them is in this half or already flushed.
+    pub marks: JournalPositions,
 }
 
 /// Both halves, under one lock.
 pub(super) struct Halves {
     active: Half,
     frozen: Option<Arc<FrozenHalf>>,
-    synced: JournalPosition,
+    synced: JournalPositions,
     limit: usize,
 }
 
@@ -151,26 +151,26 @@ impl Halves {
         self.active.insert(ledger, entries);
     }
 
-    /// Everything before `position` is inserted. True if it is time to flush.
-    pub fn set_synced(&mut self, position: JournalPosition) -> bool {
-        self.synced = position;
+    /// Everything before `position` of this journal is inserted. True if it is time to flush.
+    pub fn set_synced(&mut self, journal: usize, position: JournalPosition) -> bool {
+        self.synced.set(journal, position);
         self.active.bytes >= self.limit / 4 * 3
     }
 
-    /// Everything before it is synced and inserted.
-    pub const fn synced(&self) -> JournalPosition {
-        self.synced
+    /// Everything before these places is synced and inserted.
+    pub const fn synced(&self) -> &JournalPositions {
+        &self.synced
     }
 
-    /// The half being flushed; if there is none, freezes the active one first. The mark is captured under
-    /// the same lock that insertion holds, so nothing before it can be outside the frozen half.
+    /// The half being flushed; if there is none, freezes the active one first. The marks are of one moment,
+    /// captured under the same lock that insertion holds, so nothing before them can be outside the frozen half.
     pub fn freeze(&mut self) -> Arc<FrozenHalf> {
         if let Some(frozen) = &self.frozen {
             reached!("bookie: a failed flush is tried again first");
             return Arc::clone(frozen);
         }
         let half = std::mem::take(&mut self.active);
-        let frozen = Arc::new(FrozenHalf { half, mark: self.synced });
+        let frozen = Arc::new(FrozenHalf { half, marks: self.synced.clone() });
         self.frozen = Some(Arc::clone(&frozen));
         frozen
     }
@@ -179,7 +179,7 @@ impl Halves {
     pub fn trade_places(&mut self) {
         if let Some(frozen) = self.frozen.take().and_then(Arc::into_inner) {
             let half = std::mem::replace(&mut self.active, frozen.half);
-            self.frozen = Some(Arc::new(FrozenHalf { half, mark: self.synced }));
+            self.frozen = Some(Arc::new(FrozenHalf { half, marks: self.synced.clone() }));
         }
     }
 
@@ -241,14 +241,16 @@ pub(super) struct WriteCache {
     limit: usize,
     /// Wakes the keeper.
     pub flush_wanted: Notify,
-    room: Notify,
+    /// Wake the journals' writers, each its own.
+    room: Vec<Notify>,
 }
 
 impl WriteCache {
     /// An empty cache behind `synced`.
-    pub fn new(limit: usize, synced: JournalPosition) -> Self {
+    pub fn new(limit: usize, synced: JournalPositions) -> Self {
+        let room = synced.iter().map(|_| Notify::new()).collect();
         let halves = Halves { active: Half::default(), frozen: None, synced, limit };
-        Self { halves: Mutex::new(halves), limit, flush_wanted: Notify::new(), room: Notify::new() }
+        Self { halves: Mutex::new(halves), limit, flush_wanted: Notify::new(), room }
     }
 
     /// Puts in what replay found.
@@ -271,18 +273,25 @@ impl WriteCache {
         self.lock().active.bytes < self.limit
     }
 
-    /// Waits until the active half can take more. One waiter: the journal's writer.
-    pub async fn wait_for_room(&self) {
+    /// Waits until the active half can take more. One waiter a journal: its writer.
+    pub async fn wait_for_room(&self, journal: usize) {
         while !self.has_room() {
             self.flush_wanted.notify_one();
-            self.room.notified().await;
+            self.room[journal].notified().await;
+        }
+    }
+
+    /// Every writer looks again: what one leaves of the room is the others'.
+    fn tell_room(&self) {
+        for writer in &self.room {
+            writer.notify_one();
         }
     }
 
     /// Starts a flush; see [`Halves::freeze`].
     pub fn freeze(&self) -> Arc<FrozenHalf> {
         let frozen = self.lock().freeze();
-        self.room.notify_one();
+        self.tell_room();
         frozen
     }
 
@@ -291,6 +300,6 @@ impl WriteCache {
         let frozen = self.lock().frozen.take();
         // Freed outside the lock: it can be large.
         drop(frozen);
-        self.room.notify_one();
+        self.tell_room();
     }
 }

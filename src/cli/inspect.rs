@@ -156,10 +156,13 @@ async fn checkpoint(disk: &Disk, options: &InspectOptions) -> DiskResult<u8> {
             ]
         })
         .collect();
-    say(&format!(
-        "checkpoint {}, replay from journal file {} offset {} group {}",
-        summary.number, summary.journal_file, summary.journal_offset, summary.journal_sequence
-    ));
+    say(&format!("checkpoint {}", summary.number));
+    for (mark, number) in summary.marks.iter().zip(1..) {
+        say(&format!(
+            "replay of journal {number} from file {} offset {} group {}",
+            mark.file, mark.offset, mark.sequence
+        ));
+    }
     let is_told = say(&table(&["ledger", "last entry", "last add confirmed", "state"], &rows));
     Ok(if is_told { GOOD } else { FAILED })
 }

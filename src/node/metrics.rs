@@ -15,11 +15,9 @@ impl MetricSource for BookieMetrics {
     fn samples(&self) -> Vec<Sample> {
         let stats = self.0.stats();
         let flag = |on: bool| f64::from(u8::from(on));
-        vec![
+        let mut samples = vec![
             Sample::plain(&metrics::BOOKIE_ENTRIES, stats.entries_added as f64),
             Sample::plain(&metrics::BOOKIE_BYTES, stats.bytes_added as f64),
-            Sample::plain(&metrics::BOOKIE_JOURNAL_SYNCS, stats.journal_syncs as f64),
-            Sample::plain(&metrics::BOOKIE_JOURNAL_BYTES, stats.journal_bytes as f64),
             Sample::plain(&metrics::BOOKIE_ENTRY_LOG_BYTES, stats.entry_log_bytes as f64),
             Sample::plain(&metrics::BOOKIE_READ_ONLY, flag(stats.read_only)),
             Sample::plain(&metrics::BOOKIE_DRAINING, flag(stats.draining)),
@@ -27,7 +25,21 @@ impl MetricSource for BookieMetrics {
             Sample::plain(&metrics::BOOKIE_CORRUPT, stats.corrupt_found as f64),
             Sample::plain(&metrics::BOOKIE_READ_CACHE_HITS, stats.read_cache_hits as f64),
             Sample::plain(&metrics::BOOKIE_READ_CACHE_MISSES, stats.read_cache_misses as f64),
-        ]
+        ];
+        for (journal, number) in stats.journals.iter().zip(1..) {
+            for (metric, value) in [
+                (&metrics::BOOKIE_JOURNAL_SYNCS, journal.syncs as f64),
+                (&metrics::BOOKIE_JOURNAL_BYTES, journal.bytes as f64),
+            ] {
+                // One needs no label to tell it from others.
+                let labels = match stats.journals.len() {
+                    1 => Vec::new(),
+                    _ => vec![("journal", number.to_string())],
+                };
+                samples.push(Sample { metric, labels, value });
+            }
+        }
+        samples
     }
 }
 

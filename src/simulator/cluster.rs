@@ -1,7 +1,7 @@
 //! The nodes of a run: which there are, how each is configured, and the supervisor that starts again what
 //! died or gave up, as an operator's would.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -283,6 +283,11 @@ fn metadata_member(
     Some(MetadataMember { limits, observer, ..MetadataMember::new(index as u64 + 1, founders) })
 }
 
+/// Folders of a bookie beside the first one of this kind.
+fn others(data: &Path, kind: &str, count: usize) -> Vec<PathBuf> {
+    (2..=count).map(|number| data.join(format!("{kind}-{number}"))).collect()
+}
+
 fn configure(
     host: &str,
     index: usize,
@@ -311,9 +316,8 @@ fn configure(
             free_space_low_bytes: 1024 * 1024,
             garbage_interval: Duration::from_secs(5),
             scrub_bytes_per_second: 64 * 1024,
-            more_ledger_directories: (2..=plan.ledger_directories)
-                .map(|number| data.join(format!("ledgers-{number}")))
-                .collect(),
+            more_journal_directories: others(&data, "journal", plan.journal_directories),
+            more_ledger_directories: others(&data, "ledgers", plan.ledger_directories),
             ..BookieConfig::below(&data)
         },
         ..NodeConfig::new(data, roles, plan.shape.quorum)

@@ -81,6 +81,7 @@ pub const MARKS: &[ListedMark] = &[
     ),
     seeds(300, "bookie: a failed flush is tried again first"),
     unit("directories::every_folder_has", "bookie: a folder is not in the configuration"),
+    unit("journals::a_failed_sync_of_one", "bookie: a group synced while another journal failed"),
     unit("directories::a_ledger_that_moved", "bookie: a ledger goes on in another directory"),
     unit("directories::every_folder_has", "bookie: a new folder without a word of the operator"),
     unit(
@@ -126,6 +127,7 @@ pub const MARKS: &[ListedMark] = &[
     unit("promises::what_replay_flushed_is", "bookie: flush during replay"),
     unit("directories::every_folder_has", "bookie: folder added"),
     seeds(100, "bookie: index made again"),
+    unit("journals::every_journal_folder", "bookie: journal added"),
     seeds(40, "bookie: journal file recycled"),
     unit("damage::a_bad_last_group", "bookie: journal group witnessed"),
     seeds(100, "bookie: journal poisoned"),

@@ -315,6 +315,16 @@ pub const MUTANTS: &[Mutant] = &[
         "S31",
         "a corrupt copy is answered as absent",
     ),
+    unit(
+        "bookie::tests::journals::marks_pass_what_every_directory_has",
+        "S5",
+        "the marks move when the first ledger directory has its part",
+    ),
+    unit(
+        "bookie::tests::journals::marks_pass_what_every_directory_has",
+        "S7",
+        "the journals' marks are taken one after the other",
+    ),
     on(Standalone, "S8", 8, "every second group is answered without a sync"),
     unit("ledger::tests::a_silent_quorum_times_out", "T10", "a time-out is told as not stored"),
 ];

@@ -210,6 +210,8 @@ pub struct Plan {
     pub read_cache_bytes: usize,
     /// Journal file length, bytes: small ones make recycling frequent.
     pub journal_file_bytes: u64,
+    /// Journal directories of each bookie. Scenarios ask for more than one; no run draws it.
+    pub journal_directories: usize,
     /// Ledger directories of each bookie. Scenarios ask for more than one; no run draws it.
     pub ledger_directories: usize,
     /// Longest time between checkpoints.
@@ -317,6 +319,7 @@ impl Plan {
             write_cache_bytes: draw.pick("write cache", &[16 * 1024, 128 * 1024, 4 * 1024 * 1024]),
             read_cache_bytes: draw.pick("read cache", &[0, 16 * 1024, 256 * 1024]),
             journal_file_bytes: draw.pick("journal file", &[128 * 1024, 1024 * 1024]),
+            journal_directories: 1,
             ledger_directories: 1,
             checkpoint_interval: Duration::from_millis(
                 draw.pick("checkpoint", &[300, 1500, 10_000]),

@@ -63,8 +63,8 @@ table! {
     TOPIC_SERIES_LEFT_OUT = gauge("seawall_topic_series_left_out", "Loaded topics without series of their own because there are too many.");
     BOOKIE_ENTRIES = counter("seawall_bookie_entries_added", "Entries made durable since start.");
     BOOKIE_BYTES = counter("seawall_bookie_bytes_added", "Payload bytes made durable since start.");
-    BOOKIE_JOURNAL_SYNCS = counter("seawall_bookie_journal_syncs", "Syncs of the journal since start.");
-    BOOKIE_JOURNAL_BYTES = counter("seawall_bookie_journal_bytes", "Bytes written to the journal since start, padding included.");
+    BOOKIE_JOURNAL_SYNCS = counter("seawall_bookie_journal_syncs", "Syncs of the journal, or of each of several, since start.");
+    BOOKIE_JOURNAL_BYTES = counter("seawall_bookie_journal_bytes", "Bytes written to the journal, or to each of several, since start, padding included.");
     BOOKIE_ENTRY_LOG_BYTES = counter("seawall_bookie_entry_log_bytes", "Bytes written to entry logs since start.");
     BOOKIE_READ_ONLY = gauge("seawall_bookie_read_only", "1 when the bookie takes no writes.");
     BOOKIE_POISONED = gauge("seawall_bookie_poisoned", "1 when the journal failed and nothing more is acknowledged.");

@@ -89,7 +89,7 @@ impl GroupBuilder {
 }
 
 /// The bytes of a group of records read back, for another place.
-pub(in crate::bookie) fn group_again(
+pub(super) fn group_again(
     records: &[(RecordHeader, Bytes)],
     file: u64,
     offset: u64,

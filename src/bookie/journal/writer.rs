@@ -1,4 +1,4 @@
-//! The journal's one writer: takes everything queued, writes it as one group with one sync, applies it to
+//! A journal's one writer: takes everything queued, writes it as one group with one sync, applies it to
 //! cache and ledgers, then answers. Everything that arrives meanwhile is the next group, so groups form by
 //! themselves under load and an idle journal adds no wait.
 //!
@@ -12,11 +12,11 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::group::GroupBuilder;
-use super::{GROUP_ALIGNMENT, GROUP_HEADER_BYTES, JournalFiles, JournalPosition};
-use crate::bookie::ledger_state::{FenceState, LedgerState};
-use crate::bookie::record::{RECORD_HEADER_BYTES_MAX, RecordHeader, RecordKind};
+use super::{GROUP_ALIGNMENT, JournalFiles, JournalItem, JournalPosition, JournalQueue};
+use crate::bookie::ledger_state::FenceState;
+use crate::bookie::record::{RecordHeader, RecordKind};
 use crate::bookie::shared::Shared;
-use crate::domain::{AddAnswer, AddBatch, AddError, AddSink, BookieId, EntryId};
+use crate::domain::{AddError, EntryId};
 use crate::runtime::{DiskError, DiskErrorKind, DiskResult, File, Mailbox};
 use crate::{mutant, reached};
 
@@ -25,46 +25,6 @@ const CACHE_WAIT: Duration = Duration::from_secs(2);
 
 /// Room in a group's buffer for the item that passes the limit; a larger one is copied to a larger buffer.
 const LARGE_ITEM_BYTES: usize = 1280 * 1024;
-
-/// Entries to store.
-pub(in crate::bookie) struct AddItem {
-    /// Their ledger.
-    pub ledger: Arc<LedgerState>,
-    /// The entries, checked.
-    pub batch: AddBatch,
-    /// Payload and header bytes, as counted against the queue's bound.
-    pub bytes: usize,
-    /// Who wants to know.
-    pub sink: Arc<dyn AddSink>,
-}
-
-impl AddItem {
-    /// Answers, once.
-    pub fn answer(self, bookie: BookieId, result: Result<(), AddError>) {
-        let entries = self.batch.entries.iter().map(|entry| entry.entry).collect();
-        self.sink.answered(AddAnswer { bookie, ledger: self.batch.ledger, entries, result });
-    }
-}
-
-/// A fence or a tombstone.
-pub(in crate::bookie) struct LedgerItem {
-    /// The ledger.
-    pub ledger: Arc<LedgerState>,
-    /// `Fence` or `Tombstone`.
-    pub kind: RecordKind,
-    /// Told once the record is durable, or why it is not.
-    pub done: oneshot::Sender<Result<(), String>>,
-}
-
-/// What can be queued for the journal.
-pub(in crate::bookie) enum JournalItem {
-    /// Entries.
-    Add(AddItem),
-    /// A fact about a ledger.
-    Ledger(LedgerItem),
-    /// Ends the writer after all that was queued before.
-    Stop(oneshot::Sender<()>),
-}
 
 enum WriteFailure {
     /// Before anything was written.
@@ -82,6 +42,8 @@ impl From<DiskError> for WriteFailure {
 /// The writer task's state.
 pub(in crate::bookie) struct JournalWriter {
     shared: Arc<Shared>,
+    /// Which of the bookie's journals this is.
+    number: usize,
     files: JournalFiles,
     mailbox: Mailbox<JournalItem>,
     file: File,
@@ -94,16 +56,22 @@ pub(in crate::bookie) struct JournalWriter {
 }
 
 impl JournalWriter {
-    /// A writer that goes on at `position` of an open file.
+    /// A writer of journal `number` that goes on at `position` of an open file.
     pub fn new(
         shared: Arc<Shared>,
+        number: usize,
         files: JournalFiles,
         mailbox: Mailbox<JournalItem>,
         file: File,
         position: JournalPosition,
     ) -> Self {
         let builder = GroupBuilder::new();
-        Self { shared, files, mailbox, file, position, builder, unwitnessed: false, next: None }
+        let (unwitnessed, next) = (false, None);
+        Self { shared, number, files, mailbox, file, position, builder, unwitnessed, next }
+    }
+
+    fn queue(&self) -> &JournalQueue {
+        &self.shared.journals[self.number]
     }
 
     /// Writes until told to stop.
@@ -124,10 +92,16 @@ impl JournalWriter {
             let stop = self.fill_group(&mut pending, &mut group, cache_full);
             if !self.builder.is_empty() {
                 match self.write_group().await {
-                    Ok(()) => {
-                        self.unwitnessed = !mutant!("S-witness");
-                        self.complete(&mut group);
-                    }
+                    Ok(()) => match self.shared.poison.reason() {
+                        None => {
+                            self.unwitnessed = !mutant!("S-witness");
+                            self.complete(&mut group);
+                        }
+                        Some(reason) => {
+                            reached!("bookie: a group synced while another journal failed");
+                            self.refuse_all(&reason, &mut group);
+                        }
+                    },
                     Err(WriteFailure::NoRoom(error)) => self.refuse_for_space(&error, &mut group),
                     Err(WriteFailure::Disk(error)) => self.poison(error.to_string(), &mut group),
                 }
@@ -164,7 +138,7 @@ impl JournalWriter {
             Ok(()) => {
                 reached!("bookie: journal group witnessed");
                 self.unwitnessed = false;
-                self.shared.cache.lock().set_synced(self.position);
+                self.shared.cache.lock().set_synced(self.number, self.position);
             }
             Err(WriteFailure::NoRoom(_)) => {}
             Err(WriteFailure::Disk(error)) => self.poison(error.to_string(), &mut Vec::new()),
@@ -177,7 +151,7 @@ impl JournalWriter {
             return true;
         }
         reached!("bookie: journal waits for room in the write cache");
-        let room = self.shared.cache.wait_for_room();
+        let room = self.shared.cache.wait_for_room(self.number);
         self.shared.runtime.clock.timeout(CACHE_WAIT, room).await.is_ok()
     }
 
@@ -200,7 +174,7 @@ impl JournalWriter {
                 }
                 JournalItem::Add(item) if cache_full => {
                     reached!("bookie: add refused, write cache full");
-                    self.shared.queue_left(item.bytes);
+                    self.queue().left(item.bytes);
                     item.answer(self.shared.id, Err(AddError::Overloaded));
                 }
                 item => {
@@ -254,8 +228,8 @@ impl JournalWriter {
         } else {
             self.file.write_and_sync(offset, vec![bytes]).await?;
         }
-        self.shared.counters.journal_syncs.fetch_add(1, Ordering::Relaxed);
-        self.shared.counters.journal_bytes.fetch_add(length, Ordering::Relaxed);
+        self.queue().syncs.fetch_add(1, Ordering::Relaxed);
+        self.queue().bytes_written.fetch_add(length, Ordering::Relaxed);
         self.position.sequence += 1;
         self.position.offset += length;
         if self.position.offset > self.files.file_bytes() {
@@ -321,7 +295,7 @@ impl JournalWriter {
                 _ => {}
             }
         }
-        let wake_keeper = cache.set_synced(self.position);
+        let wake_keeper = cache.set_synced(self.number, self.position);
         drop(cache);
         if wake_keeper {
             shared.cache.flush_wanted.notify_one();
@@ -331,7 +305,7 @@ impl JournalWriter {
         for item in group.drain(..) {
             match item {
                 JournalItem::Add(item) => {
-                    shared.queue_left(item.bytes);
+                    self.queue().left(item.bytes);
                     item.answer(shared.id, Ok(()));
                 }
                 JournalItem::Ledger(item) => {
@@ -353,7 +327,7 @@ impl JournalWriter {
                 JournalItem::Add(item) => {
                     // Its bind record may have been in this group.
                     item.ledger.facts().bind_logged = false;
-                    self.shared.queue_left(item.bytes);
+                    self.queue().left(item.bytes);
                     item.answer(self.shared.id, Err(AddError::ReadOnly));
                 }
                 JournalItem::Ledger(item) => {
@@ -370,15 +344,19 @@ impl JournalWriter {
         reached!("bookie: journal poisoned");
         tracing::error!(reason, "the journal is poisoned");
         self.shared.poison.set(reason.clone());
+        self.refuse_all(&reason, group);
+    }
+
+    fn refuse_all(&self, reason: &str, group: &mut Vec<JournalItem>) {
         for item in group.drain(..) {
-            self.refuse(item, reason.clone());
+            self.refuse(item, reason.to_owned());
         }
     }
 
     fn refuse(&self, item: JournalItem, reason: String) {
         match item {
             JournalItem::Add(item) => {
-                self.shared.queue_left(item.bytes);
+                self.queue().left(item.bytes);
                 item.answer(self.shared.id, Err(AddError::Poisoned(reason)));
             }
             JournalItem::Ledger(item) => {
@@ -387,10 +365,4 @@ impl JournalWriter {
             JournalItem::Stop(_) => {}
         }
     }
-}
-
-/// Bytes a batch takes in a group, at most; for bounds.
-pub(in crate::bookie) fn batch_bytes(batch: &AddBatch) -> usize {
-    let payloads: usize = batch.entries.iter().map(|entry| entry.payload.len()).sum();
-    payloads + batch.entries.len() * RECORD_HEADER_BYTES_MAX + GROUP_HEADER_BYTES
 }

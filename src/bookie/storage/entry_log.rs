@@ -261,7 +261,10 @@ impl EntryLogWriter {
             }
             handled += buffer.len();
             self.write(directory, &mut buffer).await?;
-            self.sync(directory).await?;
+            // Planted bug: the mark moves when the first directory has its part.
+            if directory == 0 || !mutant!("S5") {
+                self.sync(directory).await?;
+            }
         }
         Ok(runs.finish())
     }

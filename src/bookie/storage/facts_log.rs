@@ -9,7 +9,8 @@
 //! 60 u32 CRC-32C of the 60                     ledgers: u64 id, u64 creator, i64 last add confirmed,
 //!        bytes before                                   i64 last entry,
 //!                                                       u64 flags (1 fenced, 2 deleted, 4 limbo; bits
-//!                                                       8 to 15: ledger directory + 1, 0: none)
+//!                                                       8 to 15: ledger directory + 1, 0: none;
+//!                                                       bits 16 to 23: journal)
 //! ```
 //! A later stretch overrides an earlier one, ledger by ledger. A file is only appended to in the life of the
 //! bookie that began it, and is replaced by a new one when most of it is overridden; ids are never used twice.
@@ -204,7 +205,7 @@ fn encode_stretch(facts: &[LedgerFact], out: &mut BytesMut) {
         let fenced = u64::from(facts.fence != FenceState::Open);
         let flags = fenced | u64::from(facts.deleted) << 1 | u64::from(facts.limbo) << 2;
         let directory = facts.directory.map_or(0, |directory| u64::from(directory) + 1);
-        out.put_u64_le(flags | directory << 8);
+        out.put_u64_le(flags | directory << 8 | u64::from(facts.journal) << 16);
     }
     let stretch = &mut out[begin..];
     let checksum = stretch_checksum(stretch);
@@ -243,7 +244,8 @@ fn decode_ledger(bytes: &[u8]) -> LedgerFact {
         fence: if flags & 1 != 0 { FenceState::Durable } else { FenceState::Open },
         deleted: flags & 2 != 0,
         limbo: flags & 4 != 0,
-        // What is known from before there were several is in the first.
+        // What is known from before there were several is in the first of either.
+        journal: (flags >> 16 & 0xff) as u8,
         directory: Some((flags >> 8 & 0xff).checked_sub(1).map_or(0, |directory| directory as u8)),
         last_add_confirmed: EntryId(u64_at(bytes, 16) as i64),
         last_entry: EntryId(u64_at(bytes, 24) as i64),
@@ -256,7 +258,7 @@ mod tests {
     use super::*;
 
     fn facts(last_entry: i64, deleted: bool) -> LedgerFacts {
-        let mut facts = LedgerFacts::new(CreatorToken(9));
+        let mut facts = LedgerFacts::new(CreatorToken(9), 2);
         facts.bind_logged = true;
         facts.fence = FenceState::Durable;
         facts.deleted = deleted;

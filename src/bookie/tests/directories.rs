@@ -18,7 +18,7 @@ impl Folder {
         self.start_as(self.with_directories(more)).await
     }
 
-    async fn start_as(&self, config: BookieConfig) -> Result<Bookie, BookieStartError> {
+    pub(super) async fn start_as(&self, config: BookieConfig) -> Result<Bookie, BookieStartError> {
         let directory = Arc::new(Presences::default());
         let bookie = Bookie::start(self.runtime.clone(), config, directory).await?;
         bookie.checkpoint().await.unwrap();

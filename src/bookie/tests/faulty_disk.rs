@@ -14,17 +14,23 @@ use crate::runtime::{
 #[derive(Default)]
 pub(super) struct Faults {
     journal_sync: AtomicBool,
+    /// Of the folder called `journal-2` only.
+    pub(super) second_journal_sync: AtomicBool,
+    /// While it is held, groups for the folder called `journal` wait.
+    pub(super) first_journal: tokio::sync::Mutex<()>,
     log_sync: AtomicBool,
     checkpoint_file: AtomicBool,
     pub(super) free_space: AtomicU64,
-    /// Free space of folders called `ledgers-2`.
+    /// Free space of folders called `ledgers-2` or `journal-2`.
     pub(super) free_space_of_second: AtomicU64,
 }
 
 impl Faults {
     fn check(&self, path: &Path) -> DiskResult<()> {
         let name = path.to_string_lossy();
-        let fails = (name.ends_with(".journal") && self.journal_sync.load(Ordering::SeqCst))
+        let in_folder = |name: &str| path.parent().is_some_and(|folder| folder.ends_with(name));
+        let fails = (in_folder("journal-2") && self.second_journal_sync.load(Ordering::SeqCst))
+            || (name.ends_with(".journal") && self.journal_sync.load(Ordering::SeqCst))
             || (name.ends_with(".entries") && self.log_sync.load(Ordering::SeqCst))
             || (path.ends_with("checkpoint") && self.checkpoint_file.load(Ordering::SeqCst));
         if fails {
@@ -56,9 +62,13 @@ impl FileDriver for FaultyFile {
         self.0.sync().await
     }
     async fn write_and_sync(&self, offset: u64, buffers: Vec<Bytes>) -> DiskResult<()> {
+        let in_first = self.1.parent().is_some_and(|folder| folder.ends_with("journal"));
+        let standing = if in_first { Some(self.2.first_journal.lock().await) } else { None };
         self.0.write_at(offset, buffers).await?;
         self.2.check(&self.1)?;
-        self.0.sync().await
+        let synced = self.0.sync().await;
+        drop(standing);
+        synced
     }
     async fn length(&self) -> DiskResult<u64> {
         self.0.length().await
@@ -94,7 +104,7 @@ impl DiskDriver for FaultyDisk {
         self.0.sync_directory(path).await
     }
     async fn free_space(&self, path: &Path) -> DiskResult<u64> {
-        if path.ends_with("ledgers-2") {
+        if path.ends_with("ledgers-2") || path.ends_with("journal-2") {
             return Ok(self.1.free_space_of_second.load(Ordering::SeqCst));
         }
         Ok(self.1.free_space.load(Ordering::SeqCst))

@@ -7,6 +7,7 @@ mod facts;
 mod faulty_disk;
 mod fence;
 mod garbage;
+mod journals;
 mod promises;
 mod read_cache;
 mod throughput;

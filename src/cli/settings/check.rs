@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::node_config::parse_founder;
 use super::{Effective, Problem, RoleName, Settings};
-use crate::bookie::LEDGER_DIRECTORIES_MAX;
+use crate::bookie::{JOURNAL_DIRECTORIES_MAX, LEDGER_DIRECTORIES_MAX};
 use crate::broker::ownership::bundle::BUNDLES_OF_NAMESPACE_MAX;
 use crate::ledger::ENSEMBLE_MAX;
 use crate::runtime::is_any_host;
@@ -156,33 +156,59 @@ impl Check<'_> {
         }
     }
 
-    /// Values that do not go together. Each is told with the one that is more likely wrong.
+    /// Folders: said in one way only, not too many, none twice.
     fn directories(&mut self) {
         let bookie = &self.settings.bookie;
-        let many = &bookie.ledger_directories;
-        let key = "bookie.ledger_directories";
-        let told = |path: &std::path::Path| quoted(&path.to_string_lossy());
-        if !many.is_empty() && !bookie.ledger_directory.as_os_str().is_empty() {
-            let reason = "bookie.ledger_directory is said, too";
-            let allowed = "one of the two; the first of several is what was the only one";
-            self.bad(key, &many.len(), reason, allowed.to_owned());
-        }
-        if many.len() > LEDGER_DIRECTORIES_MAX {
-            let allowed = format!("{LEDGER_DIRECTORIES_MAX} at most");
-            self.bad(key, &many.len(), "too many", allowed);
-        }
-        for (at, path) in many.iter().enumerate() {
-            let another = || "a folder of its own, on a disk of its own".to_owned();
-            if path.as_os_str().is_empty() {
-                self.bad(key, &told(path), "empty", another());
-            } else if many[..at].contains(path) {
-                self.bad(key, &told(path), "there twice", another());
-            } else if *path == bookie.journal_directory {
-                self.bad(key, &told(path), "bookie.journal_directory is the same", another());
+        let journals =
+            std::iter::once(&bookie.journal_directory).chain(&bookie.journal_directories);
+        let journals = journals.map(|path| ("a journal directory", path)).collect::<Vec<_>>();
+        for (key, many, only_key, only, most, others) in [
+            (
+                "bookie.journal_directories",
+                &bookie.journal_directories,
+                "bookie.journal_directory",
+                &bookie.journal_directory,
+                JOURNAL_DIRECTORIES_MAX,
+                Vec::new(),
+            ),
+            (
+                "bookie.ledger_directories",
+                &bookie.ledger_directories,
+                "bookie.ledger_directory",
+                &bookie.ledger_directory,
+                LEDGER_DIRECTORIES_MAX,
+                journals,
+            ),
+        ] {
+            let told = |path: &std::path::Path| quoted(&path.to_string_lossy());
+            if !many.is_empty() && !only.as_os_str().is_empty() {
+                let reason = format!("{only_key} is said, too");
+                let allowed = "one of the two; the first of several is what was the only one";
+                self.bad(key, &many.len(), &reason, allowed.to_owned());
             }
+            if many.len() > most {
+                self.bad(key, &many.len(), "too many", format!("{most} at most"));
+            }
+            for (at, path) in many.iter().enumerate() {
+                let another = || "a folder of its own, on a disk of its own".to_owned();
+                if path.as_os_str().is_empty() {
+                    self.bad(key, &told(path), "empty", another());
+                } else if many[..at].contains(path) {
+                    self.bad(key, &told(path), "there twice", another());
+                } else if let Some((what, _)) = others.iter().find(|(_, other)| *other == path) {
+                    self.bad(key, &told(path), &format!("{what} is the same"), another());
+                }
+            }
+        }
+        let alone = &bookie.ledger_directory;
+        if !alone.as_os_str().is_empty() && bookie.journal_directories.contains(alone) {
+            let (key, reason) = ("bookie.ledger_directory", "a journal directory is the same");
+            let path = quoted(&alone.to_string_lossy());
+            self.bad(key, &path, reason, "a folder of its own".to_owned());
         }
     }
 
+    /// Values that do not go together. Each is told with the one that is more likely wrong.
     fn together(&mut self) {
         let Settings { pulsar, http, grpc, rpc, bookie, ledger, replication, .. } = self.settings;
         let is_broker = self.settings.node_roles().broker;
@@ -395,18 +421,32 @@ mod tests {
         assert!(refusal("[grpc]\nport = 6650").contains("grpc.port = 6650"));
         assert!(refusal("[grpc]\nadvertised = \"x\"").contains("grpc.advertised"));
         for (directories, words) in [
+            ("journal_directories = [\"a\", \"a\"]", "there twice"),
+            ("journal_directories = [\"\"]", "empty"),
+            ("journal_directories = [\"a\"]\njournal_directory = \"b\"", "said, too"),
+        ] {
+            let text = refusal(&format!("[bookie]\n{directories}"));
+            assert!(text.contains("bookie.journal_directories"), "{text}");
+            assert!(text.contains(words), "{text}");
+        }
+        let same = "[bookie]\njournal_directories = [\"a\", \"b\"]\nledger_directory = \"b\"";
+        assert!(refusal(same).contains("bookie.ledger_directory"));
+        for (directories, words) in [
             ("ledger_directories = [\"a\", \"a\"]", "there twice"),
             ("ledger_directories = [\"\"]", "empty"),
             ("ledger_directories = [\"a\"]\nledger_directory = \"b\"", "said, too"),
             ("ledger_directories = [\"a\"]\njournal_directory = \"a\"", "is the same"),
+            ("ledger_directories = [\"a\"]\njournal_directories = [\"b\", \"a\"]", "is the same"),
         ] {
             let text = refusal(&format!("[bookie]\n{directories}"));
             assert!(text.contains("bookie.ledger_directories"), "{text}");
             assert!(text.contains(words), "{text}");
         }
         let many: Vec<String> = (0..17).map(|number| format!("\"{number}\"")).collect();
-        let many = format!("[bookie]\nledger_directories = [{}]", many.join(", "));
-        assert!(refusal(&many).contains("16 at most"));
+        for kind in ["journal", "ledger"] {
+            let many = format!("[bookie]\n{kind}_directories = [{}]", many.join(", "));
+            assert!(refusal(&many).contains("16 at most"));
+        }
         let bound = "[bookie]\njournal_file_bytes = 5300000";
         assert!(refusal(bound).contains("one message together"));
     }

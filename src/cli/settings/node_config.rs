@@ -101,6 +101,10 @@ impl BookieSettings {
         if !self.journal_directory.as_os_str().is_empty() {
             config.journal_directory.clone_from(&self.journal_directory);
         }
+        if let Some((first, others)) = self.journal_directories.split_first() {
+            config.journal_directory.clone_from(first);
+            config.more_journal_directories = others.to_vec();
+        }
         if !self.ledger_directory.as_os_str().is_empty() {
             config.ledger_directory.clone_from(&self.ledger_directory);
         }

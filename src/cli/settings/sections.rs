@@ -134,6 +134,8 @@ pub(crate) struct GrpcSettings {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct BookieSettings {
     pub(crate) journal_directory: PathBuf,
+    /// Instead of `journal_directory`: several, each with a journal of its own.
+    pub(crate) journal_directories: Vec<PathBuf>,
     pub(crate) ledger_directory: PathBuf,
     /// Instead of `ledger_directory`: several, the first one with index and checkpoint.
     pub(crate) ledger_directories: Vec<PathBuf>,
@@ -301,6 +303,7 @@ impl Default for BookieSettings {
         let config = BookieConfig::below(std::path::Path::new(""));
         Self {
             journal_directory: PathBuf::new(),
+            journal_directories: Vec::new(),
             ledger_directory: PathBuf::new(),
             ledger_directories: Vec::new(),
             rack: config.rack,
