@@ -1,5 +1,6 @@
 //! A writer that does not know it is deposed, two recoverers at once, bookies that lag, fail and rot:
-//! whatever was confirmed, before or after, is inside the closed ledger.
+//! whatever was confirmed, before or after, is inside the closed ledger. And it is closed, if need be without some of the
+//! bookies.
 
 use proptest::prelude::*;
 
@@ -16,9 +17,11 @@ proptest! {
         spares in 0_u64..4,
         add_timeout in add_timeouts(),
         script in steps(true),
+        away in any::<u8>(),
     ) {
         let mut world = World::new(quorum, spares, add_timeout);
         world.run(&script);
+        world.take_away(away);
         world.run_out();
         world.check_recovery_is_done();
     }

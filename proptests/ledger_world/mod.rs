@@ -62,9 +62,23 @@ pub struct World {
     confirmed: EntryId,
     end: Option<WriterEnd>,
     originals: BTreeMap<EntryId, Entry>,
+    /// Who has told the writer that it has which entry, of its ensemble of now.
+    acked: BTreeSet<(EntryId, BookieId)>,
     recoverers: [Recoverer; 2],
     flights: Vec<Flight>,
     has_rot: bool,
+    /// Bookies that never answer again.
+    away: BTreeSet<BookieId>,
+}
+
+impl Flight {
+    /// Whom a request is for.
+    fn bookie(&self) -> Option<BookieId> {
+        match self {
+            Self::Add(_, id, _) | Self::Fence(_, _, id) | Self::Read(_, _, id, _) => Some(*id),
+            _ => None,
+        }
+    }
 }
 
 impl World {
@@ -99,9 +113,11 @@ impl World {
             confirmed: EntryId::NONE,
             end: None,
             originals: BTreeMap::new(),
+            acked: BTreeSet::new(),
             recoverers: Default::default(),
             flights: Vec::new(),
             has_rot: false,
+            away: BTreeSet::new(),
         }
     }
 
@@ -131,11 +147,36 @@ impl World {
         }
     }
 
-    /// Everything works from here on: what was begun must come to its end.
+    /// From here on some bookies are away for ever: of those of the last fragment that `named` names as many as
+    /// recovery can do without. Of no write set so many that they could have confirmed an entry, and each with a
+    /// spare to take its place.
+    pub fn take_away(&mut self, named: u8) {
+        let last = self.record.fragments.last().unwrap();
+        for (position, id) in last.ensemble.iter().enumerate() {
+            let mut away = self.away.clone();
+            away.insert(*id);
+            let is_needed = (0..self.quorum.ensemble).any(|first| {
+                let write_set = self.record.write_set(last, EntryId(i64::from(first)));
+                write_set.iter().filter(|id| away.contains(id)).count() >= self.quorum.ack as usize
+            });
+            let spares = self.bookies.len() - last.ensemble.len();
+            if named >> position & 1 == 1 && !is_needed && away.len() <= spares {
+                self.away = away;
+            }
+        }
+    }
+
+    /// Everything that is not away works from here on: what was begun must come to its end. That a bookie is away
+    /// shows later than what others answer.
     pub fn run_out(&mut self) {
         for _ in 0..200 {
-            for flight in std::mem::take(&mut self.flights) {
-                self.meet(flight, Fate::Arrives);
+            let mut flights = std::mem::take(&mut self.flights);
+            let away = self.away.clone();
+            let is_vain = |flight: &Flight| flight.bookie().is_some_and(|id| away.contains(&id));
+            flights.sort_by_key(is_vain);
+            for flight in flights {
+                let fate = if is_vain(&flight) { Fate::Fails } else { Fate::Arrives };
+                self.meet(flight, fate);
                 self.check();
             }
             if self.flights.is_empty() {
@@ -147,6 +188,21 @@ impl World {
                 }
             }
         }
+    }
+
+    /// An entry that an ack quorum of its write set has, as the writer was told, is confirmed in the same turn: nothing
+    /// may come that would make up for it later.
+    fn check_writer_is_prompt(&self) {
+        if self.end.is_some() || self.writer.is_changing() {
+            return;
+        }
+        let head = self.confirmed.next();
+        let ensemble = self.writer.ensemble();
+        let acks = (0..u64::from(self.quorum.write))
+            .map(|k| ensemble[((head.0 as u64 + k) % ensemble.len() as u64) as usize])
+            .filter(|bookie| self.acked.contains(&(head, *bookie)))
+            .count();
+        assert!(acks < self.quorum.ack as usize, "{head} has {acks} copies and is not confirmed");
     }
 
     pub fn check_writer_is_done(&self) {
@@ -244,7 +300,8 @@ impl World {
     }
 
     fn spares_for(&self, ensemble: &[BookieId], failed: &[usize]) -> Vec<(usize, BookieId)> {
-        let spares = self.bookies.keys().copied().filter(|id| !ensemble.contains(id));
+        let is_spare = |id: &BookieId| !ensemble.contains(id) && !self.away.contains(id);
+        let spares = self.bookies.keys().copied().filter(is_spare);
         if self.spares { failed.iter().copied().zip(spares).collect() } else { Vec::new() }
     }
 
@@ -323,7 +380,12 @@ impl World {
                 }
                 self.flights.push(Flight::ReadAnswer(owner, position, request.first, answer));
             }
-            Flight::AddAnswer(Owner::Writer, answer) => self.writer.answered(answer, self.now),
+            Flight::AddAnswer(Owner::Writer, answer) => {
+                if answer.result.is_ok() && self.writer.ensemble().contains(&answer.bookie) {
+                    self.acked.extend(answer.entries.iter().map(|entry| (*entry, answer.bookie)));
+                }
+                self.writer.answered(answer, self.now);
+            }
             Flight::AddAnswer(owner, answer) => {
                 let now = self.now;
                 self.with(owner, |machine| machine.add_answered(answer, now));
@@ -342,6 +404,8 @@ impl World {
             Flight::ChangeAnswer(outcome) => {
                 if self.writer.is_changing() {
                     self.writer.changed(outcome, self.now);
+                    let ensemble = self.writer.ensemble();
+                    self.acked.retain(|(_, bookie)| ensemble.contains(bookie));
                 }
             }
             Flight::Close(end) => self.close(&end),
@@ -420,6 +484,7 @@ impl World {
     /// Every confirmed entry is on an ack quorum of the write set metadata names; a closed ledger holds
     /// everything the writer ever confirmed.
     fn check(&self) {
+        self.check_writer_is_prompt();
         let mut must_hold = self.confirmed;
         if let LedgerState::Closed { last_entry, .. } = self.record.state {
             assert!(

@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 use super::journal::{JournalItem, LedgerItem};
-use super::ledger_state::{FenceState, LedgerState};
+use super::ledger_state::{FenceState, LedgerFacts, LedgerState};
 use super::record::RecordKind;
 use super::shared::Shared;
+use super::space::Space;
 use crate::domain::{CreatorToken, LedgerId, ReadError};
 use crate::{mutant, reached};
 
@@ -42,6 +43,9 @@ pub(super) fn find_ledger(
 /// Fences a ledger and waits until that survives any crash. A fence on its way already is waited for, too:
 /// the journal keeps order, so a second record behind it is the simplest way.
 pub(super) async fn fence(shared: &Shared, ledger: &Arc<LedgerState>) -> Result<(), ReadError> {
+    if mutant!("S37") && shared.spaces.bookie() != Space::Enough {
+        return Err(ReadError::Unknown("the disk is full".to_owned()));
+    }
     let Some(durable) = begin(shared, ledger) else { return Ok(()) };
     match durable.await {
         Ok(Ok(())) => Ok(()),
@@ -84,7 +88,11 @@ pub(super) type Burial = oneshot::Receiver<Result<(), String>>;
 pub(super) fn begin_burial(shared: &Shared, ledger: &Arc<LedgerState>) -> Burial {
     let (done, durable) = oneshot::channel();
     let mut facts = ledger.facts();
-    facts.deleted = true;
+    if mutant!("S4") {
+        *facts = LedgerFacts::new(facts.creator, facts.journal);
+    } else {
+        facts.deleted = true;
+    }
     let item = LedgerItem { ledger: Arc::clone(ledger), kind: RecordKind::Tombstone, done };
     let _ = shared.journal_of(ledger).push(JournalItem::Ledger(item));
     durable

@@ -70,7 +70,8 @@ impl Keeper {
         last: CheckpointFile,
         commands: Mailbox<KeeperCommand>,
     ) -> Self {
-        Self { shared, journals, writer, facts, last, commands, index_unflushed: true }
+        let index_unflushed = !mutant!("S16");
+        Self { shared, journals, writer, facts, last, commands, index_unflushed }
     }
 
     /// Keeps until told to stop.
@@ -194,7 +195,8 @@ impl Keeper {
     async fn store_facts(&mut self) -> Result<FactsPlace, CheckpointError> {
         let ledgers = &self.shared.ledgers;
         let place = if self.facts.wants_all(ledgers.len()) {
-            self.facts.write_all(&ledgers.take_all()).await?
+            let all = if mutant!("S2") { ledgers.take_changed() } else { ledgers.take_all() };
+            self.facts.write_all(&all).await?
         } else {
             reached!("bookie: changed facts appended");
             self.facts.append(&ledgers.take_changed()).await?
@@ -269,14 +271,17 @@ impl Keeper {
             return Ok(());
         }
         reached!("bookie: entry log removed");
-        for log in &unused {
+        self.remove_logs(unused).await
+    }
+
+    /// First out of the checkpoint file, then removed: a crash between the two leaves files that start removes.
+    async fn remove_logs(&mut self, logs: Vec<u64>) -> Result<(), CheckpointError> {
+        for log in &logs {
             self.writer.forget(*log);
         }
-        // First out of the checkpoint file, then removed: a crash between the two leaves a file that start
-        // removes.
         self.replace_file(self.last.clone()).await?;
-        self.shared.read_cache.forget_logs(&unused);
-        for log in unused {
+        self.shared.read_cache.forget_logs(&logs);
+        for log in logs {
             self.shared.logs.remove(log).await?;
         }
         Ok(())
@@ -313,6 +318,9 @@ impl Keeper {
             }
             if !half.is_empty() {
                 reached!("bookie: entry log compacted");
+                if mutant!("S10") && done {
+                    self.remove_logs(vec![log]).await?;
+                }
                 let runs =
                     self.writer.write_half(&half, |ledger| shared.place(ledger), None).await?;
                 self.replace_file(self.last.clone()).await?;

@@ -1,6 +1,7 @@
 //! Start-up: cookies, checkpoint file, entry logs cut back to what counts, index, journal replay, tasks.
 //! Nothing is answered before all of it is done, so no answer is ever given without the whole of the data.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::cookie::{Identity, adopt, begin_stamping, finish_stamping, folders, identify};
@@ -22,7 +23,7 @@ use crate::domain::{BookieId, LedgerId};
 use crate::runtime::{
     CreateMode, Disk, DiskError, IndexError, MailboxSender, OpenMode, Runtime, mailbox,
 };
-use crate::{in_state, reached};
+use crate::{in_state, mutant, reached};
 
 const KEEPER_QUEUE_ITEMS: usize = 16;
 const INDEX_FOLDER: &str = "index";
@@ -89,7 +90,11 @@ pub(super) async fn start(
     let mut last = read_checkpoint(&disk, &config).await?;
     begin_added_journals(&disk, &config, &journals, &mut last).await?;
     let ledgers = LedgerTable::default();
-    for (ledger, known) in read_facts(&disk, &config.ledger_directory, last.facts).await? {
+    let facts = match read_facts(&disk, &config.ledger_directory, last.facts).await {
+        Err(FactsError::Damaged(_)) if mutant!("S32") => BTreeMap::new(),
+        read => read?,
+    };
+    for (ledger, known) in facts {
         if usize::from(known.journal) >= journals.len() {
             let journal = known.journal;
             return Err(BookieStartError::Corrupt(format!("no journal {journal} of {ledger}")));
@@ -199,7 +204,7 @@ async fn first_start(
         index_number: 0,
         marks: JournalPositions::new(marks),
         next_log: 1,
-        extents: std::collections::BTreeMap::new(),
+        extents: BTreeMap::new(),
         facts: FactsPlace::default(),
     };
     checkpoint.write(&runtime.disk, &config.ledger_directory).await?;

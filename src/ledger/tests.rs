@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::testing::{Cluster, Mode, Recorder, in_runtime};
+use super::testing::{Cluster, Mode, Recorder, in_one_thread, in_runtime};
 use super::{
     AppendRefused, CloseError, CreateError, LedgerReadError, LedgerRecord, LedgerState,
     LedgerWriter, Quorum, RecoveryError, WriterEnd,
@@ -306,6 +306,24 @@ fn an_empty_ledger_recovers_empty() {
             cluster.client.recover(LedgerId(99)).await,
             Err(RecoveryError::NoLedger(LedgerId(99)))
         );
+    });
+}
+
+/// The fence becomes known when a close has begun and the writer's task does not know yet. Whoever appended
+/// must hear that nothing more comes.
+#[test]
+fn a_writer_that_is_fenced_during_its_close_says_so() {
+    in_one_thread(|| async {
+        let cluster = Cluster::new(1);
+        let recorder = Recorder::new();
+        let writer = cluster.client.create(quorum(1, 1, 1), "t", recorder.clone()).await.unwrap();
+        let bookie = cluster.bookies.get(BookieId(1));
+        bookie.hold();
+        writer.append(payloads(0..2)).unwrap();
+        tokio::task::yield_now().await;
+        assert_eq!(bookie.fence_held(), 1);
+        writer.close().await.unwrap();
+        assert_eq!(recorder.ended_as(), Some((EntryId::NONE, WriterEnd::Fenced)));
     });
 }
 

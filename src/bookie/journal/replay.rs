@@ -69,7 +69,8 @@ pub(in crate::bookie) async fn replay(
     }
     let mut expected = mark.sequence;
     let mut last_group = None;
-    for (id, _) in listed.iter().filter(|(id, _)| *id >= mark.file) {
+    let is_behind = |id: u64| id < mark.file || mutant!("S23") && id == mark.file;
+    for (id, _) in listed.iter().filter(|(id, _)| !is_behind(*id)) {
         let mut offset = if *id == mark.file { mark.offset } else { 0 };
         let file = files.open(*id).await?;
         let mut window = Window::new(&file);
@@ -90,7 +91,7 @@ pub(in crate::bookie) async fn replay(
         }
         let later = window.highest_sequence(*id, offset).await?;
         if let Some(later) = later.filter(|later| *later >= expected) {
-            if later > expected && !mutant!("S17") {
+            if later > expected && !mutant!("S17") || mutant!("S34") {
                 return Err(ReplayError::Corrupt(format!(
                     "journal group {expected} is damaged or missing, group {later} after it in file \
                      {id:016x} is there"

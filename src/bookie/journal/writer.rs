@@ -103,6 +103,7 @@ impl JournalWriter {
                         }
                     },
                     Err(WriteFailure::NoRoom(error)) => self.refuse_for_space(&error, &mut group),
+                    Err(WriteFailure::Disk(_)) if mutant!("S38") => return,
                     Err(WriteFailure::Disk(error)) => self.poison(error.to_string(), &mut group),
                 }
             }

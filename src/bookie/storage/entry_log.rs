@@ -39,7 +39,8 @@ pub(in crate::bookie) fn entry_log_name(id: u64) -> String {
 /// The id in an entry log's name.
 pub(in crate::bookie) fn entry_log_id(name: &str) -> Option<u64> {
     let id = name.strip_suffix(".entries")?;
-    (id.len() == 16).then(|| u64::from_str_radix(id, 16).ok()).flatten()
+    let radix = if mutant!("S14") { 10 } else { 16 };
+    (id.len() == 16).then(|| u64::from_str_radix(id, radix).ok()).flatten()
 }
 
 /// True if these bytes begin with the header of log `id`.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::domain::LastAddConfirmed;
 use crate::runtime::real::runtime;
+use crate::runtime::sim::{World, WorldSettings};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn entries_survive_every_kind_of_restart() {
@@ -238,4 +239,24 @@ async fn the_first_life_rolls_past_every_file_it_was_stocked_with() {
     assert_eq!(bookie.stats().poisoned, None);
     bookie.stop().await;
     folder.remove().await;
+}
+
+/// Each life begins an entry log. Their names are numbers to base 16, which from the tenth on are no decimal ones.
+#[test]
+fn every_life_finds_the_logs_of_all_lives_before() {
+    World::run(1, WorldSettings::default(), |world| async move {
+        let node = world.create_node("bookie", "bookie");
+        let config = BookieConfig {
+            garbage_interval: Duration::from_secs(1000),
+            free_space_low_bytes: 0,
+            ..BookieConfig::below(Path::new("/data"))
+        };
+        for life in 0..20 {
+            let directory = Arc::new(Presences::default());
+            let bookie = Bookie::start(node.runtime(), config.clone(), directory).await.unwrap();
+            assert_holds(&bookie, 1, 0..life).await;
+            add(&bookie, batch(1, life..life + 1, 100)).await.unwrap();
+            bookie.stop().await;
+        }
+    });
 }

@@ -1,6 +1,7 @@
 //! The one formula to get right: when can no ack quorum consist only of bookies we know nothing of?
 
 use crate::ledger::Quorum;
+use crate::mutant;
 
 /// True when, in every write set of the ensemble, fewer than `Qa` positions are not `known`: then every
 /// set of `Qa` bookies that could complete an entry contains a known one. Silence is "not known".
@@ -8,7 +9,7 @@ pub fn every_write_set_covered(quorum: Quorum, known: impl Fn(usize) -> bool) ->
     let size = quorum.ensemble as usize;
     (0..size).all(|start| {
         let unknown = (0..quorum.write as usize).filter(|k| !known((start + k) % size)).count();
-        unknown < quorum.ack as usize
+        unknown < if mutant!("L19") { 1 } else { quorum.ack as usize }
     })
 }
 

@@ -145,6 +145,8 @@ impl RecoveryMachine {
         if self.phase != Phase::Fencing || position >= self.votes.len() {
             return;
         }
+        let heard = || self.votes.iter().filter(|vote| **vote != Vote::Silent).count();
+        let position = if mutant!("L28") { heard() } else { position };
         self.votes[position] = match answer {
             Ok(answer) => {
                 self.heard = self.heard.max(answer.last_add_confirmed);

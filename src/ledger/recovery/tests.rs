@@ -7,12 +7,34 @@ use bytes::Bytes;
 use super::machine::{RecoveryEffect, RecoveryMachine};
 use crate::domain::{
     AddAnswer, AddError, BookieId, CreatorToken, Entry, EntryId, Instant, LastAddConfirmed,
-    LedgerId,
+    LedgerId, ReadError,
 };
 use crate::ledger::{Fragment, LedgerRecord, LedgerState, Quorum};
 
 const LEDGER: LedgerId = LedgerId(1);
 const NOW: Instant = Instant(1);
+
+const FENCED: LastAddConfirmed =
+    LastAddConfirmed { last_add_confirmed: EntryId::NONE, last_entry: EntryId::NONE, fenced: true };
+
+/// A recovery that waits for the answers to its fences.
+fn fencing(quorum: (u32, u32, u32)) -> RecoveryMachine {
+    let record = LedgerRecord {
+        format: 1,
+        ledger: LEDGER,
+        creator: CreatorToken(1),
+        quorum: Quorum::new(quorum.0, quorum.1, quorum.2).unwrap(),
+        state: LedgerState::InRecovery,
+        fragments: vec![Fragment {
+            first_entry: EntryId::FIRST,
+            ensemble: (1..=u64::from(quorum.0)).map(BookieId).collect(),
+        }],
+        purpose: String::new(),
+    };
+    let mut recovery = RecoveryMachine::new(record, 2, Duration::from_secs(10)).unwrap();
+    assert_eq!(recovery.settle(NOW).len(), quorum.0 as usize);
+    recovery
+}
 
 fn entries(range: std::ops::Range<i64>) -> Vec<Entry> {
     let payload = Bytes::from_static(b"x");
@@ -40,24 +62,9 @@ fn asked(effects: &[RecoveryEffect]) -> Vec<BookieId> {
 #[test]
 fn reads_follow_the_ensemble_that_was_written_to() {
     let ensemble: Vec<BookieId> = (1..=3).map(BookieId).collect();
-    let record = LedgerRecord {
-        format: 1,
-        ledger: LEDGER,
-        creator: CreatorToken(1),
-        quorum: Quorum::new(3, 3, 2).unwrap(),
-        state: LedgerState::InRecovery,
-        fragments: vec![Fragment { first_entry: EntryId::FIRST, ensemble: ensemble.clone() }],
-        purpose: String::new(),
-    };
-    let mut recovery = RecoveryMachine::new(record, 2, Duration::from_secs(10)).unwrap();
-    assert_eq!(recovery.settle(NOW).len(), 3);
-    let fenced = LastAddConfirmed {
-        last_add_confirmed: EntryId::NONE,
-        last_entry: EntryId::NONE,
-        fenced: true,
-    };
-    recovery.fence_answered(0, Ok(fenced));
-    recovery.fence_answered(1, Ok(fenced));
+    let mut recovery = fencing((3, 3, 2));
+    recovery.fence_answered(0, Ok(FENCED));
+    recovery.fence_answered(1, Ok(FENCED));
     assert_eq!(asked(&recovery.settle(NOW)), ensemble);
     recovery.read_answered(0, EntryId(0), Ok(entries(0..2)), NOW);
     assert_eq!(asked(&recovery.settle(NOW)), ensemble);
@@ -76,4 +83,22 @@ fn reads_follow_the_ensemble_that_was_written_to() {
     assert_eq!(recovery.ensemble(), [4, 5, 3].map(BookieId));
     recovery.read_answered(0, EntryId(2), Ok(entries(2..4)), NOW);
     assert_eq!(asked(&recovery.settle(NOW)), ensemble);
+}
+
+/// Each entry is on two neighbours of four. Of every two neighbours one must have answered, and it matters which
+/// two of the four did, not in which order.
+#[test]
+fn a_fence_counts_for_who_answered() {
+    let fence = |answers: [(usize, bool); 4]| {
+        let mut recovery = fencing((4, 2, 2));
+        for (position, is_fenced) in answers {
+            let silent = || ReadError::Unreachable("test".to_owned());
+            recovery.fence_answered(position, is_fenced.then_some(FENCED).ok_or_else(silent));
+        }
+        recovery.settle(NOW)
+    };
+    let opposite = fence([(1, true), (3, true), (0, false), (2, false)]);
+    assert_eq!(asked(&opposite), [1, 2].map(BookieId), "{opposite:?}");
+    let neighbours = fence([(0, false), (2, true), (1, false), (3, true)]);
+    assert!(matches!(neighbours[..], [RecoveryEffect::Fail(_)]), "{neighbours:?}");
 }

@@ -37,6 +37,8 @@ struct State {
     muted: Option<LedgerId>,
     /// Ordinary adds to this ledger are lost on their way.
     deaf: Option<LedgerId>,
+    /// Ordinary adds that nothing was decided about yet.
+    held: Option<Vec<(AddAnswer, Arc<dyn AddSink>)>>,
     ledgers: BTreeMap<LedgerId, Stored>,
 }
 
@@ -59,6 +61,20 @@ impl FakeBookie {
     /// From now on hears nothing of ordinary adds to this ledger.
     pub(crate) fn deafen(&self, ledger: LedgerId) {
         self.state.lock().unwrap().deaf = Some(ledger);
+    }
+
+    /// From now on holds ordinary adds back.
+    pub(crate) fn hold(&self) {
+        self.state.lock().unwrap().held = Some(Vec::new());
+    }
+
+    /// Answers what is held back: the ledger is fenced. How many batches that were.
+    pub(crate) fn fence_held(&self) -> usize {
+        let held = self.state.lock().unwrap().held.as_mut().map(std::mem::take).unwrap_or_default();
+        for (answer, sink) in &held {
+            sink.answered(AddAnswer { result: Err(AddError::Fenced), ..answer.clone() });
+        }
+        held.len()
     }
 
     /// How many entries of a ledger are here.
@@ -122,6 +138,12 @@ impl BookieClient for FakeBookie {
     fn add(&self, batch: AddBatch, sink: Arc<dyn AddSink>) {
         let ledger = batch.ledger;
         let entries = batch.entries.iter().map(|entry| entry.entry).collect();
+        if let Some(held) = &mut self.state.lock().unwrap().held
+            && !batch.recovery
+        {
+            held.push((AddAnswer { bookie: self.id, ledger, entries, result: Ok(()) }, sink));
+            return;
+        }
         if let Some(result) = self.store(batch) {
             sink.answered(AddAnswer { bookie: self.id, ledger, entries, result });
         }
@@ -187,6 +209,7 @@ impl FakeBookies {
                 mode: Mode::Up,
                 muted: None,
                 deaf: None,
+                held: None,
                 ledgers: BTreeMap::new(),
             }),
         };

@@ -40,6 +40,11 @@ impl Recorder {
         }
     }
 
+    /// How the writer ended, if it has told.
+    pub(in crate::ledger) fn ended_as(&self) -> Option<(EntryId, WriterEnd)> {
+        self.state.lock().unwrap().end.clone()
+    }
+
     /// Waits until the writer ended.
     pub(in crate::ledger) async fn end(&self) -> (EntryId, WriterEnd) {
         loop {

@@ -52,6 +52,16 @@ impl Cluster {
     }
 }
 
+/// Runs a test on the production runtime with one thread: what the test does between two waits is done before
+/// any other task goes on.
+pub(super) fn in_one_thread<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
+    let executor = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("an executor for the test");
+    executor.block_on(test());
+}
+
 /// Runs a test on the production runtime.
 pub(crate) fn in_runtime<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
     let executor = tokio::runtime::Builder::new_multi_thread()

@@ -17,6 +17,7 @@ use crate::domain::{AddAnswer, AddBatch, AddSink, BookieId, EntryId, Instant, Le
 use crate::ledger::ensemble::{Spread, choose_replacements};
 use crate::ledger::records::Records;
 use crate::ledger::{BookiePool, LedgerConfig, LedgerRecord, WriterEnd, WriterEvents};
+use crate::mutant;
 use crate::runtime::{Mailbox, MailboxSender, Random, Runtime, mailbox};
 
 /// Appends are bounded by the window and answers by the requests sent, so the queue takes everything
@@ -208,6 +209,9 @@ impl Driver {
     }
 
     fn end(&self, reason: WriterEnd) {
+        if mutant!("L13") && reason == WriterEnd::Fenced && self.admission.lock().ended {
+            return;
+        }
         self.admission.lock().ended = true;
         self.events.ended(self.ledger, self.machine.confirmed(), reason);
     }

@@ -70,7 +70,9 @@ impl LedgerDirectory for MetadataLedgers {
                 Ok(page) => page,
                 Err(error) => {
                     tracing::debug!(%error, "cannot tell which ledgers exist");
-                    answers.resize(ledgers.len(), LedgerPresence::Unknown);
+                    let rest =
+                        if mutant!("S13") { LedgerPresence::Gone } else { LedgerPresence::Unknown };
+                    answers.resize(ledgers.len(), rest);
                     return answers;
                 }
             };

@@ -230,12 +230,16 @@ impl WriterMachine {
 
     fn is_complete(&self, sent: &Sent) -> bool {
         let needed = if mutant!("L-early") { 1 } else { self.settings.quorum.ack };
-        sent.acked.count_ones() >= needed
+        let is_sent_to_its_only_bookie = || mutant!("S35") && needed == 1 && sent.in_flight != 0;
+        sent.acked.count_ones() >= needed || is_sent_to_its_only_bookie()
     }
 
     /// Walks from the oldest pending entry while entries are complete.
     fn confirm(&mut self) {
-        if self.changing.is_some() && !mutant!("L8") {
+        let is_new = |member: &Member| member.is_owed && member.failure.is_none();
+        if self.changing.is_some() && !mutant!("L8")
+            || mutant!("L11") && self.members.iter().any(is_new)
+        {
             return;
         }
         let before = self.confirmed;
