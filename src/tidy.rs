@@ -201,3 +201,20 @@ fn planted_bugs_are_listed() {
     planted.remove("…");
     assert_eq!(planted, listed, "planted in the code (left) and listed in mutant_list.rs (right)");
 }
+
+#[test]
+fn rows_that_cannot_exist_are_explained() {
+    use crate::simulator::bug_catalogue::{Standing, rows};
+
+    let text = fs::read_to_string(root().join("docs/internals/mutants.md")).unwrap_or_default();
+    let (_, table) = text.split_once("Rows that cannot exist here").unwrap_or_default();
+    let explained: BTreeSet<&str> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split_once(" | "))
+        .map(|(id, _)| id)
+        .filter(|id| !["row", "---"].contains(id))
+        .collect();
+    let listed: BTreeSet<&str> =
+        rows().filter(|row| row.standing == Standing::CannotExist).map(|row| row.id).collect();
+    assert_eq!(explained, listed, "explained (left) and listed in bug_catalogue.rs (right)");
+}

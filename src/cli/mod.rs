@@ -188,6 +188,7 @@ mod tests {
             "seawall sim run --for 10m --first 7 --junit a.xml --summary b.json",
             "seawall sim replay 42 --topology cluster --profile clock --mutant S8",
             "seawall sim mutants --hunts 5 --seeds 0..100 --only S8,B16 --profile crash",
+            "seawall sim mutants --catalogue",
             "seawall sim shrink 42 --topology cluster --profile storm --mutant S8 --budget 5m --jobs 2",
             r#"seawall sim replay 42 --cuts {"strikes":[3,7],"storm_ms":400}"#,
             "seawall sim one 42 --topology standalone --profile swarm",

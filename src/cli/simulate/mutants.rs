@@ -10,8 +10,9 @@ use clap::Args;
 use super::Seeds;
 use super::campaign::jobs;
 use super::child::run_apart;
-use crate::cli::output::{complain, say};
+use crate::cli::output::{complain, say, table};
 use crate::cli::{FAILED, GOOD, USAGE};
+use crate::simulator::bug_catalogue::{Standing, rows, summary};
 use crate::simulator::mutant_list::{Hunt, MUTANTS, Mutant, median};
 use crate::simulator::plan::Topology;
 use crate::simulator::profile::Profile;
@@ -32,6 +33,9 @@ pub(super) struct MutantOptions {
     /// Only these.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Hunt nothing: print which planted bugs stand for which known bugs of other systems.
+    #[arg(long)]
+    catalogue: bool,
     /// Which faults there may be: what one kind alone catches, and what it does not.
     #[arg(long, value_enum, default_value = "swarm", hide_possible_values = true)]
     profile: Profile,
@@ -77,6 +81,10 @@ impl Outcome {
 }
 
 pub(super) fn run(options: &MutantOptions) -> u8 {
+    if options.catalogue {
+        say(&catalogue());
+        return GOOD;
+    }
     match prepare(options) {
         Ok(chosen) => hunt_all(&chosen, options),
         Err(error) => {
@@ -193,6 +201,20 @@ fn line(outcome: &Outcome) -> String {
     format!("{name:<14} {median:>9} {of:>7}  {how:<44} {what}")
 }
 
+fn catalogue() -> String {
+    let rows: Vec<Vec<String>> = rows()
+        .map(|row| {
+            let planted = match row.standing {
+                Standing::Planted(names) => names.join(" "),
+                Standing::CannotExist => "cannot exist here".to_owned(),
+                Standing::Missing => "-".to_owned(),
+            };
+            vec![row.id.to_owned(), planted, row.what.to_owned()]
+        })
+        .collect();
+    format!("{}\n{}", table(&["row", "planted", "known bug"], &rows), summary())
+}
+
 fn print(outcomes: &[Outcome]) -> u8 {
     let mut lines = vec![format!(
         "{:<14} {:>9} {:>7}  {:<44} planted bug",
@@ -213,6 +235,7 @@ fn print(outcomes: &[Outcome]) -> u8 {
         outcomes.len(),
         outcomes.len() - alive
     ));
+    lines.push(summary());
     say(&lines.join("\n"));
     if alive > 0 { FAILED } else { GOOD }
 }
@@ -245,6 +268,7 @@ mod tests {
             hunts: 3,
             proven: false,
             only: Vec::new(),
+            catalogue: false,
             profile: Profile::Swarm,
             jobs: None,
         };
