@@ -150,7 +150,7 @@ const PRODUCER: &[Row] = &[
     missing("P5", "sequence ids of several sources are mixed"),
     missing("P7", "a duplicate older than the log is answered with an error"),
     missing("P8", "a sequence id under way survives a change of owner"),
-    missing("P10", "a snapshot claims what is not durable"),
+    planted("P10", &["P10"], "a snapshot claims what is not durable"),
     missing("P11", "a late request joins the producer's next transaction"),
     missing("P13", "an unexpected receipt stops the producer for good"),
     missing("P14", "a copy of a log looks for duplicates again"),

@@ -231,6 +231,11 @@ pub const MUTANTS: &[Mutant] = &[
     by("consensus_mutants", "M7", "a membership change begins before the one before is settled"),
     by("consensus_mutants", "M8", "a membership change skips the joint membership"),
     on(Standalone, "P-order", 1, "outcomes come out of publishing order"),
+    unit(
+        "managed_ledger::tests::indexes_count",
+        "P10",
+        "a closed topic counts messages that were never stored",
+    ),
     by("repair_model", "R-early", "a record is changed before the copy is complete"),
     by("repair_model", "R-gc", "copies are dropped without a word to who made them"),
     scenario(

@@ -292,3 +292,20 @@ fn a_cursor_made_during_a_trim_finds_what_it_was_promised() {
         });
     }
 }
+
+/// The index of a message is the number of messages stored before it, whatever else was under way when the topic was
+/// closed.
+#[test]
+fn indexes_count_what_is_stored() {
+    run_virtually(|world| async move {
+        let (ledger, recorder) = open(&world).await;
+        ledger.append(entries(0..3));
+        let stored = recorder.positions(3).await;
+        world.bookies.get(BookieId(1)).deafen(stored[0].ledger);
+        ledger.append(entries(3..5));
+        ledger.close().await;
+        assert!(recorder.outcomes(5).await[4].result.is_err());
+        let (next, _) = open(&world).await;
+        check_all(&next, 3).await;
+    });
+}
