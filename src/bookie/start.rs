@@ -125,7 +125,7 @@ pub(super) async fn start(
     let Target { ledgers, index, writer, half, .. } = target;
     files.take_stock().await?;
     files.retire(last.mark.file).await?;
-    let (file, position) = begin_journal(&files, replayed).await?;
+    let (file, position) = begin_journal(&runtime, &files, replayed).await?;
     let mut cache = WriteCache::new(config.write_cache_bytes, position);
     cache.fill(half);
     let (journal, journal_mailbox) = mailbox(JOURNAL_QUEUE_ITEMS);
@@ -160,10 +160,11 @@ pub(super) async fn start(
 
 /// The file this life writes, beginning with the last group of the former one if its sync may have failed.
 async fn begin_journal(
+    runtime: &Runtime,
     files: &JournalFiles,
     replayed: Replayed,
 ) -> Result<(File, JournalPosition), DiskError> {
-    let id = replayed.last_file + 1;
+    let id = if mutant!("T1") { runtime.clock.now().0 / 1_000_000 } else { replayed.last_file + 1 };
     let sequence = replayed.next_sequence;
     let mut position = JournalPosition { sequence, file: id, offset: 0 };
     let file = files.begin(id).await?;
