@@ -25,6 +25,7 @@ const PLANTED: &[(&str, bool)] = &[
     ("M5", true),
     ("M7", false),
     ("M8", false),
+    ("M11", false),
     ("M19", true),
     ("M-install-members", false),
     ("M-joint", false),
@@ -34,6 +35,7 @@ const PLANTED: &[(&str, bool)] = &[
     ("M-stale-vote", false),
     ("M-truncate", false),
     ("M-unsynced-append", false),
+    ("P8", false),
 ];
 
 /// The same numbers for the same seed, everywhere.

@@ -8,6 +8,7 @@ mod clock_conformance;
 mod consensus_exploration;
 mod consensus_model;
 mod consensus_mutants;
+mod consensus_scripts;
 mod consensus_world;
 mod cursor_model;
 mod disk_conformance;

@@ -14,8 +14,8 @@ use seawall::domain::{EntryId, Instant, LedgerId, Position, WallTime};
 #[derive(Clone, Debug)]
 enum Step {
     Append(u64),
-    /// A session of so many entries, each expecting its number, but for one of them.
-    Session(u64, u64),
+    /// A session of so many entries, each expecting its number, but for one of them; in one call or one by one.
+    Session(u64, u64, bool),
     Send,
     Confirm(i64),
     Fail,
@@ -30,7 +30,8 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => (1_u64..6).prop_map(Step::Append),
-        3 => (1_u64..6, 0_u64..9).prop_map(|(count, wrong)| Step::Session(count, wrong)),
+        3 => (1_u64..6, 0_u64..9, any::<bool>())
+            .prop_map(|(count, wrong, at_once)| Step::Session(count, wrong, at_once)),
         5 => Just(Step::Send),
         4 => (1_i64..6).prop_map(Step::Confirm),
         1 => Just(Step::Fail),
@@ -79,6 +80,11 @@ impl Storage {
     }
 }
 
+/// The time of the call that brings this entry first.
+fn appended_at(tag: u64) -> WallTime {
+    WallTime(1_000_000 + tag)
+}
+
 fn entry(tag: u64, terms: AppendTerms) -> NewEntry {
     NewEntry {
         tag,
@@ -105,6 +111,8 @@ proptest! {
         let mut storage = Storage { confirmed: -1, ..Storage::default() };
         let mut now = Instant(0);
         let mut tag = 0;
+        // The first entry of each call.
+        let mut calls = std::collections::BTreeSet::new();
         // What each entry of a session expects, and where its session began.
         let mut expecting = std::collections::BTreeMap::new();
         // Whatever happened, it comes to rest when storage works again.
@@ -114,15 +122,17 @@ proptest! {
             match step {
                 Step::Append(count) => {
                     let entries = (tag..tag + count).map(|tag| entry(tag, AppendTerms::default()));
-                    machine.append(entries.collect(), WallTime(0));
+                    calls.insert(tag);
+                    machine.append(entries.collect(), appended_at(tag));
                     tag += count;
                 }
-                Step::Session(count, wrong) => {
+                Step::Session(count, wrong, at_once) => {
                     let (session, session_tag) = (AppendSession::default(), tag);
                     // Raising nothing tells the next number.
                     let next = machine.raise_token(0);
-                    // One by one, as they come from a client; behind the wrong one somebody else takes the
-                    // number it should have expected, so that those after it expect the right ones again.
+                    // Behind the wrong one somebody else takes the number it should have expected, so that
+                    // those after it expect the right ones again.
+                    let mut entries = Vec::new();
                     for place in 0..count {
                         let expected = next + place + if place == wrong { 3 } else { 0 };
                         let terms = AppendTerms {
@@ -131,11 +141,21 @@ proptest! {
                             session: Some(session.clone()),
                         };
                         expecting.insert(tag, (expected, session_tag));
-                        machine.append(vec![entry(tag, terms)], WallTime(0));
+                        entries.push(entry(tag, terms));
                         tag += 1;
                         if place == wrong {
-                            machine.append(vec![entry(tag, AppendTerms::default())], WallTime(0));
+                            entries.push(entry(tag, AppendTerms::default()));
                             tag += 1;
+                        }
+                    }
+                    if at_once {
+                        calls.insert(session_tag);
+                        machine.append(entries, appended_at(session_tag));
+                    } else {
+                        for entry in entries {
+                            let at = appended_at(entry.tag);
+                            calls.insert(entry.tag);
+                            machine.append(vec![entry], at);
                         }
                     }
                 }
@@ -221,6 +241,8 @@ proptest! {
                     let (header, bytes) = EntryHeader::split(&payload).expect("our header");
                     prop_assert_eq!(bytes, Bytes::from(outcome.tag.to_string()));
                     prop_assert_eq!(header.first_index, index);
+                    let call = calls.range(..=outcome.tag).next_back().expect("its call");
+                    prop_assert_eq!(header.broker_time, appended_at(*call));
                     index += 2;
                 }
                 Err(AppendError::WrongNumber { next }) => {

@@ -321,3 +321,59 @@ fn a_member_with_an_empty_disk_does_not_take_part() {
         assert!(kept.is_some(), "what was acknowledged is gone");
     });
 }
+
+/// Changes that are made together are written together. Each is answered, also the last one, behind which nothing comes.
+#[test]
+fn the_last_of_a_burst_waits_for_nothing() {
+    World::run(8, WorldSettings::default(), |world| async move {
+        let handles = Handles::default();
+        let node = world.create_node("meta-1", "meta-1");
+        let of_member = Arc::clone(&handles);
+        node.start(|runtime| member(runtime, 1, founders(1), of_member));
+        let client_node = world.create_node("client", "client");
+        let remote = client(&client_node.runtime(), 1);
+        while remote.put("/k", Bytes::new(), Expect::Any, None).await.is_err() {}
+        // A client that asks only once: whoever asks again would be the one that follows.
+        let store: Metadata = Arc::new(handles.lock().unwrap()[&1].clone());
+        let puts = (0..20).map(|number| {
+            let store = Arc::clone(&store);
+            async move { store.put(&format!("/k/{number}"), Bytes::new(), Expect::Any, None).await }
+        });
+        let clock = client_node.runtime().clock;
+        let made =
+            clock.timeout(Duration::from_secs(60), futures_util::future::join_all(puts)).await;
+        assert!(made.expect("all are answered").iter().all(Result::is_ok));
+    });
+}
+
+/// Members whose clocks differ by an hour agree on when a session is over.
+#[test]
+fn sessions_are_over_by_one_clock_everywhere() {
+    World::run(9, WorldSettings::default(), |world| async move {
+        let handles = Handles::default();
+        let mut nodes = Vec::new();
+        for id in 1..=3_u64 {
+            let node = world.create_node(&format!("meta-{id}"), &format!("meta-{id}"));
+            let handles = Arc::clone(&handles);
+            node.start(|runtime| member(runtime, id, founders(3), handles));
+            nodes.push(node);
+        }
+        assert!(nodes[1].step_wall_clock(3_600_000));
+        let client_node = world.create_node("client", "client");
+        let metadata = client(&client_node.runtime(), 3);
+        let session = loop {
+            if let Ok(session) = metadata.open_session(Duration::from_secs(10)).await {
+                break session;
+            }
+        };
+        metadata.put("/held", Bytes::new(), Expect::Absent, Some(session)).await.unwrap();
+        for _ in 0..4 {
+            world.sleep(Duration::from_secs(3)).await;
+            metadata.keep_alive(session).await.unwrap();
+        }
+        world.sleep(Duration::from_secs(1)).await;
+        let handles = handles.lock().unwrap();
+        let states: BTreeSet<Bytes> = handles.values().map(ReplicatedMetadata::snapshot).collect();
+        assert_eq!(states.len(), 1, "members differ: {:?}", statuses(&handles));
+    });
+}

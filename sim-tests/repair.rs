@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use seawall::ledger::repair::{DrainState, Drains};
+use seawall::ledger::repair::{DrainState, Drains, RepairMarker};
 use seawall::simulator::plan::Topology;
 
 use crate::support::bookies::{id_of, metadata, on_bookies, repaired_without};
@@ -123,6 +123,37 @@ fn a_bookie_is_drained_while_clients_write() {
             let last = stage.publish(5).await;
             assert_eq!(last.len(), 5);
             acknowledged.extend(last);
+            stage.all_there(&acknowledged).await;
+        },
+    );
+}
+
+/// A bookie is away for less than its grace when somebody sets the clocks right.
+#[test]
+fn a_step_of_the_wall_clock_makes_no_bookie_lost() {
+    scenario_with(
+        Topology::Swarm,
+        |plan| {
+            on_bookies(plan, 4);
+            plan.lost_bookie_grace = Duration::from_secs(300);
+        },
+        |mut stage| async move {
+            stage.keep_everything().await;
+            let acknowledged = stage.publish(20).await;
+            stage.keep_down("bookie-1", Duration::from_secs(60));
+            assert!(stage.machine("bookie-1").crash());
+            // Until its session is over and an auditor has missed it.
+            stage.pass(Duration::from_secs(30)).await;
+            for node in &stage.cluster.nodes {
+                assert!(node.machine.step_wall_clock(3_600_000));
+            }
+            for _ in 0..20 {
+                stage.pass(Duration::from_secs(1)).await;
+                let metadata = metadata(&stage);
+                let listing = async move { metadata.list(RepairMarker::PREFIX, None, 10).await };
+                assert_eq!(stage.client(listing).await.unwrap(), [], "it counts as lost");
+            }
+            stage.wait_until_served().await;
             stage.all_there(&acknowledged).await;
         },
     );

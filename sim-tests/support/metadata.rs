@@ -33,7 +33,7 @@ pub fn others(stage: &Stage, member: usize) -> Vec<usize> {
 }
 
 /// A client that knows these members only and tries for so long.
-fn client_of(stage: &Stage, members: &[usize], give_up: Duration) -> Metadata {
+pub fn client_of(stage: &Stage, members: &[usize], give_up: Duration) -> Metadata {
     let addresses: Vec<String> =
         members.iter().map(|place| stage.cluster.nodes[*place].rpc_address()).collect();
     let config = RemoteMetadataConfig { give_up, ..RemoteMetadataConfig::default() };

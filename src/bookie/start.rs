@@ -133,7 +133,10 @@ pub(super) async fn start(
     }
     let ReadBack { ledgers, index, writer, half, .. } = target;
     let mut begun = Vec::new();
-    for ((files, mark), replayed) in journals.iter().zip(last.marks.iter()).zip(replayed) {
+    for ((files, mark), mut replayed) in journals.iter().zip(last.marks.iter()).zip(replayed) {
+        if mutant!("T1") {
+            replayed.last_file = runtime.clock.now().0 / 1_000_000;
+        }
         files.take_stock().await?;
         files.retire(mark.file).await?;
         begun.push(go_on(files, replayed).await?);

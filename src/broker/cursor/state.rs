@@ -147,7 +147,10 @@ impl CursorState {
     /// Moves mark-delete over what is acknowledged without a hole, over ledgers' borders.
     pub fn advance(&mut self, chain: &Chain) {
         while let Some((ledger, bitmap)) = self.acknowledged.first_key_value() {
-            let Some(next) = chain.next_entry(self.mark_delete) else { return };
+            let Some(mut next) = chain.next_entry(self.mark_delete) else { return };
+            if mutant!("B8") {
+                next = Position::new(self.mark_delete.ledger, self.mark_delete.entry.next());
+            }
             let Some(lowest) = bitmap.min() else { return };
             if next != Position::new(*ledger, EntryId(i64::from(lowest))) {
                 return;

@@ -15,7 +15,7 @@ use crate::broker::managed_ledger::lock;
 use crate::domain::{EntryId, LedgerId};
 use crate::ledger::{LedgerWriter, WriterEnd, WriterEvents};
 use crate::metadata::{Expect, Revision};
-use crate::{in_state, reached};
+use crate::{in_state, mutant, reached};
 
 /// Why the state is not durable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,6 +117,9 @@ impl Image {
         short.ranges.truncate(RECORD_RANGES_MAX);
         short.partial.truncate(RECORD_RANGES_MAX);
         let is_whole = self.is_complete && short == self.full;
+        if mutant!("B17") {
+            short.partial.clear();
+        }
         (short, is_whole)
     }
 }

@@ -151,6 +151,10 @@ impl Machine {
                     }
                 }
             }
+            if mutant!("D13") {
+                let kept = |holder: &mut DispatchConsumer| holder.unacked.split_off(&position);
+                self.consumers.values_mut().for_each(|holder| holder.unacked = kept(holder));
+            }
             if remaining == 0 {
                 self.replay.remove(&position);
                 self.redeliveries.remove(&position);
@@ -220,7 +224,8 @@ impl Machine {
         }
         if self.active == Some(key) {
             self.active = None;
-            self.rewind(first_unacked, effects);
+            let held = mutant!("D10").then_some(self.read_position);
+            self.rewind(held.unwrap_or(first_unacked), effects);
             self.choose_active(first_unacked, effects);
         }
     }

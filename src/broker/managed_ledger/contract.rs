@@ -114,7 +114,7 @@ pub struct ManagedLedgerStats {
     pub entries: u64,
     /// `(ledger, entries, bytes)` in chain order.
     pub ledgers: Vec<(LedgerId, u64, u64)>,
-    /// Messages ever appended (index of the next message).
+    /// Messages ever sent to storage: index of the next one.
     pub next_message_index: u64,
     /// Entries appended and not yet confirmed.
     pub pending: u64,

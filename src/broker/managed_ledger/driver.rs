@@ -13,9 +13,9 @@ use super::handle::{Shared, lock};
 use super::machine::{Effect, Machine, Settle};
 use super::roll::{self, RollError};
 use crate::domain::{EntryId, LedgerId};
-use crate::invariant;
 use crate::ledger::{AppendRefused, ClosedLedger, LedgerWriter, WriterEnd, WriterEvents};
 use crate::runtime::{Mailbox, MailboxSender};
+use crate::{invariant, mutant};
 
 /// What may reach the task.
 pub(super) enum Input {
@@ -185,7 +185,11 @@ impl Driver {
         }
         self.answer_raised();
         self.shared.pending.store(self.machine.pending() as u64, Ordering::Relaxed);
-        self.shared.next_index.store(self.machine.next_index(), Ordering::Relaxed);
+        let next_index = match mutant!("P10") {
+            true => self.machine.next_index(),
+            false => self.machine.first_pending_index(),
+        };
+        self.shared.next_index.store(next_index, Ordering::Relaxed);
     }
 
     /// Answers for tokens before which nothing is under way any more.
@@ -256,13 +260,17 @@ impl Driver {
         self.shared.close_for_good();
         self.step = None;
         let fenced = self.machine.has_ended();
+        // Which of the entries under way are stored only the next owner sees, and with it the next index.
+        let is_known = self.machine.pending() == 0 || mutant!("P10");
         self.machine.close();
         self.turn();
         let Some(writer) = self.writer.take() else { return };
         if fenced {
             return;
         }
-        if let Ok(closed) = writer.close().await {
+        if let Ok(closed) = writer.close().await
+            && is_known
+        {
             let mut held = self.shared.record.lock().await;
             let chain = {
                 let mut chain = lock(&self.shared.chain);

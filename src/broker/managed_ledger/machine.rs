@@ -67,6 +67,12 @@ pub enum Effect {
 /// Entries of one turn share allocations of this size: an entry kept for long keeps no more than that.
 const SHARED_BYTES: usize = 64 * 1024;
 
+/// The stamp of an entry appended at this time.
+fn stamp(wall: WallTime) -> WallTime {
+    static FIRST: std::sync::OnceLock<WallTime> = std::sync::OnceLock::new();
+    if mutant!("T8") { *FIRST.get_or_init(|| wall) } else { wall }
+}
+
 fn stored_bytes(entry: &NewEntry) -> usize {
     EntryHeader::LENGTH_MAX + entry.client_bytes.len()
 }
@@ -191,13 +197,14 @@ impl Machine {
         }
         let mut buffer = BytesMut::new();
         let mut left: usize = entries.iter().map(stored_bytes).sum();
-        for entry in entries {
+        for (place, entry) in entries.into_iter().enumerate() {
             let stored = stored_bytes(&entry);
             if buffer.capacity() < stored {
                 buffer = BytesMut::with_capacity(left.min(SHARED_BYTES).max(stored));
             }
             left -= stored;
-            if let Some(refusal) = self.refusal(&entry.terms) {
+            let refusal = self.refusal(&entry.terms);
+            if let Some(refusal) = refusal.filter(|_| place == 0 || !mutant!("P2")) {
                 if let Some(session) = &entry.terms.session
                     && !mutant!("G-session")
                 {
@@ -223,7 +230,7 @@ impl Machine {
                 is_batch: entry.is_batch,
                 message_count: entry.message_count.max(1),
                 first_index: self.next_index,
-                broker_time: wall,
+                broker_time: stamp(wall),
                 publish_time: entry.publish_time,
             };
             self.next_index += u64::from(header.message_count);
@@ -454,7 +461,9 @@ impl Machine {
             .map(|pending| {
                 let error = match (pending.refused, pending.sent) {
                     // What it says of the end was not to become true.
-                    (Some(AppendError::WrongNumber { .. }), _) => AppendError::Fenced,
+                    (Some(AppendError::WrongNumber { .. }), _) if !mutant!("P1") => {
+                        AppendError::Fenced
+                    }
                     (Some(refused), _) => refused,
                     (None, Some(_)) => AppendError::OutcomeUnknown(reason.to_owned()),
                     (None, None) => AppendError::Fenced,

@@ -10,6 +10,7 @@ use super::handle::{Shared, lock};
 use crate::broker::EntryHeader;
 use crate::domain::{EntryId, LedgerId, Position, WallTime};
 use crate::ledger::LedgerReader;
+use crate::mutant;
 
 /// Open readers kept for one topic.
 const READERS_MAX: usize = 8;
@@ -190,7 +191,13 @@ pub(super) async fn last_before(
                     return Ok(None);
                 }
                 next += entries.len() as i64;
-                let earlier = entries.iter().rev().find(|entry| entry.publish_time < time);
+                let earlier = match mutant!("T7") {
+                    true => {
+                        let behind = entries.partition_point(|entry| entry.publish_time < time);
+                        entries[..behind].last()
+                    }
+                    false => entries.iter().rev().find(|entry| entry.publish_time < time),
+                };
                 found = earlier.map(|entry| entry.position).or(found);
             }
             if found.is_some() {

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use bytes::Bytes;
 
 use crate::domain::{EntryId, LedgerId};
+use crate::mutant;
 
 /// A contiguous run of one ledger's entries.
 #[derive(Default)]
@@ -78,7 +79,8 @@ impl TailCache {
     ) {
         let state = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Some(run) = state.runs.get(&ledger) else { return };
-        let Ok(skip) = usize::try_from(first.0 - run.first) else { return };
+        let before = if mutant!("D11") { first.0.max(run.first) } else { first.0 };
+        let Ok(skip) = usize::try_from(before - run.first) else { return };
         if skip >= run.payloads.len() {
             return;
         }

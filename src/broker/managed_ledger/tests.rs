@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::{
-    AppendOutcome, ManagedLedger, ManagedLedgerEnvironment, ManagedLedgerError,
+    AppendError, AppendOutcome, ManagedLedger, ManagedLedgerEnvironment, ManagedLedgerError,
     ManagedLedgerEvents, NewEntry, TailCache,
 };
 use crate::broker::cursor::EntryState;
@@ -291,4 +291,84 @@ fn a_cursor_made_during_a_trim_finds_what_it_was_promised() {
             assert_eq!(there.len() as u64, promised, "after {later} ms");
         });
     }
+}
+
+/// Whoever expects a number that somebody has got takes it that his own entry may be stored. So he is not told of
+/// numbers given to entries that are never stored.
+#[test]
+fn numbers_of_what_was_never_stored_are_not_told() {
+    run_virtually(|world| async move {
+        let (ledger, recorder) = open(&world).await;
+        ledger.append(entries(0..10));
+        recorder.positions(10).await;
+        // The next ledger is never listed, so nothing more is stored.
+        world.metadata.lose_puts(Some("/topics/"));
+        let mut twice = entries(10..12);
+        twice[1].terms.expected = Some(10);
+        ledger.append(twice);
+        let outcomes = recorder.outcomes(12).await;
+        world.metadata.lose_puts(None);
+        assert_eq!(outcomes[11].result, Err(AppendError::Fenced));
+        let (next, _) = open(&world).await;
+        check_all(&next, 10).await;
+    });
+}
+
+/// What is left after a trim is all there is from some number on.
+#[test]
+fn trimming_leaves_no_gap() {
+    run_virtually(|world| async move {
+        let (ledger, recorder) = open(&world).await;
+        let cursor = ledger.open_cursor("s", InitialPosition::Earliest, Vec::new()).await.unwrap();
+        ledger.append(entries(0..45));
+        for position in recorder.positions(45).await.into_iter().take(32) {
+            assert_eq!(cursor.acknowledge(ack(position)).await.unwrap(), Ok(()));
+        }
+        ledger.trim().await.unwrap();
+        let log = ledger.numbered();
+        let mut number = log.facts().first_number;
+        while number < 45 {
+            let run = log.read(number, 100, usize::MAX).await.unwrap();
+            assert!(!run.is_empty(), "number {number} is not there");
+            number += run.len() as u64;
+        }
+        assert_eq!(log.facts().first_number, 30);
+    });
+}
+
+/// Clients stamp messages by their own clocks, so a later entry may have an earlier time.
+#[test]
+fn a_search_by_time_trusts_no_order() {
+    run_virtually(|world| async move {
+        let (ledger, recorder) = open(&world).await;
+        let mut stamped = entries(0..25);
+        for (place, entry) in (0..).zip(&mut stamped) {
+            entry.publish_time = WallTime(place * 7 % 25);
+        }
+        let times: Vec<WallTime> = stamped.iter().map(|entry| entry.publish_time).collect();
+        ledger.append(stamped);
+        let positions = recorder.positions(25).await;
+        for time in (0..=25).map(WallTime) {
+            let last = times.iter().rposition(|published| *published < time);
+            let found = ledger.last_before(time).await.unwrap();
+            assert_eq!(found, last.map(|place| positions[place]), "before {time:?}");
+        }
+    });
+}
+
+/// The index of a message is the number of messages stored before it, whatever else was under way when the topic was
+/// closed.
+#[test]
+fn indexes_count_what_is_stored() {
+    run_virtually(|world| async move {
+        let (ledger, recorder) = open(&world).await;
+        ledger.append(entries(0..3));
+        let stored = recorder.positions(3).await;
+        world.bookies.get(BookieId(1)).deafen(stored[0].ledger);
+        ledger.append(entries(3..5));
+        ledger.close().await;
+        assert!(recorder.outcomes(5).await[4].result.is_err());
+        let (next, _) = open(&world).await;
+        check_all(&next, 3).await;
+    });
 }

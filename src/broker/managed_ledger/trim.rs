@@ -38,7 +38,8 @@ pub(super) async fn trim(shared: &Shared) -> Result<(), ManagedLedgerError> {
         if count == 0 {
             return Ok(());
         }
-        let dropped: Vec<_> = chain.ledgers.drain(..count).map(|ledger| ledger.id).collect();
+        let first = if mutant!("B11") { count / 2 } else { 0 };
+        let dropped: Vec<_> = chain.ledgers.drain(first..count).map(|ledger| ledger.id).collect();
         (dropped, chain.clone())
     };
     reached!("managed ledger: trimmed");

@@ -14,6 +14,7 @@ use crate::broker::messages::{AckError, AckRequest, AckType, CloseReason, LastMe
 use crate::broker::service::BrokerError;
 use crate::broker::subscription::{ConnectedConsumer, Subscription};
 use crate::domain::{EntryId, Position};
+use crate::mutant;
 
 impl TopicTask {
     /// The subscription of a consumer that is still connected.
@@ -32,7 +33,10 @@ impl TopicTask {
         subscription.seen.flow = wall;
         let Some(consumer) = subscription.consumers.get_mut(&address.key) else { return };
         consumer.seen.flow = wall;
-        let permits = consumer.permits.swap(0, Ordering::AcqRel);
+        let permits = match mutant!("D14") {
+            true => consumer.permits.load(Ordering::Acquire),
+            false => consumer.permits.swap(0, Ordering::AcqRel),
+        };
         let permits = u32::try_from(permits).unwrap_or(u32::MAX);
         self.drive(&address.subscription, Event::Flow { consumer: address.key, permits });
     }
@@ -152,7 +156,11 @@ impl TopicTask {
     ) -> Option<ConnectedConsumer> {
         let subscription = self.subscription_of(address)?;
         let first_unacked = subscription.first_unacked();
-        let removed = subscription.consumers.remove(&address.key);
+        let key = match mutant!("D16") {
+            true => *subscription.consumers.last_key_value()?.0,
+            false => address.key,
+        };
+        let removed = subscription.consumers.remove(&key);
         let ends = !subscription.durable
             && subscription.consumers.is_empty()
             && subscription.fenced.is_none();
@@ -161,8 +169,7 @@ impl TopicTask {
             self.reads.abort_of(&identity);
             self.subscriptions.remove(&address.subscription);
         } else {
-            let event = Event::Left { consumer: address.key, first_unacked };
-            self.drive(&address.subscription, event);
+            self.drive(&address.subscription, Event::Left { consumer: key, first_unacked });
         }
         removed
     }

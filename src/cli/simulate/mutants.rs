@@ -207,7 +207,6 @@ fn catalogue() -> String {
             let planted = match row.standing {
                 Standing::Planted(names) => names.join(" "),
                 Standing::CannotExist => "cannot exist here".to_owned(),
-                Standing::Missing => "-".to_owned(),
             };
             vec![row.id.to_owned(), planted, row.what.to_owned()]
         })

@@ -2,6 +2,8 @@
 
 mod batch;
 mod session;
+#[cfg(test)]
+mod tests;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -36,6 +36,9 @@ impl Machine {
         }
         if self.log.term(previous_index) != Some(previous_term) {
             reached!("consensus: an append did not fit");
+            if mutant!("M17") {
+                self.effects.retain(|effect| *effect != Effect::RestartElectionTimer);
+            }
             let conflict = self.conflict(previous_index);
             return self.send(from, answer(conflict));
         }

@@ -8,7 +8,7 @@ use super::{
     Body, Effect, Entry, Event, HardState, Index, Log, MemberId, Membership, Message, Refusal,
     Settings, SnapshotMark, Term, Ticket, Write,
 };
-use crate::invariant;
+use crate::{invariant, mutant};
 
 /// What a member found on its disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -170,7 +170,7 @@ impl Machine {
             }
             self.become_follower(term);
         }
-        if term < self.term() {
+        if term < self.term() && !(mutant!("M20") && matches!(body, Body::AppendAnswer(_))) {
             return self.on_old_message(from, &body);
         }
         match body {
@@ -224,8 +224,11 @@ impl Machine {
         let proposals = std::mem::take(&mut leading.proposals);
         let reads = std::mem::take(&mut leading.reads);
         self.leader = None;
-        for (_, ticket) in proposals.into_values() {
-            self.effects.push(Effect::Unknown { ticket });
+        for (index, (_, ticket)) in proposals {
+            self.effects.push(match mutant!("P8") {
+                true => Effect::Committed { ticket, index },
+                false => Effect::Unknown { ticket },
+            });
         }
         for ticket in reads.into_tickets() {
             self.refuse(ticket, Refusal::NotLeader { leader: None });

@@ -3,7 +3,7 @@
 use super::machine::Part;
 use super::progress::Feeding;
 use super::{Append, AppendAnswer, AppendResult, Body, Effect, Index, Machine, MemberId, Term};
-use crate::reached;
+use crate::{mutant, reached};
 
 impl Machine {
     pub(super) fn on_heartbeat(&mut self) {
@@ -190,7 +190,7 @@ impl Machine {
 
     pub(super) fn on_persisted(&mut self, index: Index, term: Term) {
         // Of another term it is another entry, which has been replaced since.
-        if self.log.term(index) != Some(term) {
+        if self.log.term(index) != Some(term) && !mutant!("M4") {
             return;
         }
         let Some(leading) = self.leading() else { return };

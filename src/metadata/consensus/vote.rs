@@ -85,7 +85,8 @@ impl Machine {
         self.part = Part::Candidate { granted: BTreeSet::from([self.id]) };
         self.persist_hard_state(HardState { term, vote: Some(self.id) });
         self.effects.push(Effect::RestartElectionTimer);
-        let (last_index, last_term) = (self.log.last_index(), self.log.last_term());
+        let last_index = self.log.last_index();
+        let last_term = if mutant!("M11") { self.term() } else { self.log.last_term() };
         for to in self.others() {
             self.send(to, Body::Vote { last_index, last_term, transfer });
         }

@@ -6,7 +6,8 @@ use super::driver::Driver;
 use super::waiters::Waiter;
 use crate::metadata::MetadataError;
 use crate::metadata::consensus::{Entry, Index, Payload, Ticket};
-use crate::metadata::store::{Done, decode_group};
+use crate::metadata::store::{Command, Done, decode_group};
+use crate::mutant;
 
 /// What applying entries gave, until those who wait have been told.
 pub(super) type Results = BTreeMap<Index, Result<Done, MetadataError>>;
@@ -30,6 +31,10 @@ impl Driver {
             let commands = decode_group(group.clone())
                 .map_err(|damage| format!("entry {} of the log: {damage}", entry.index))?;
             let mut result = Ok(Done::Nothing);
+            if mutant!("T4") {
+                let to_ms = self.runtime.clock.wall().0;
+                events.extend(visible.store.apply(&Command::AdvanceTime { to_ms }).events);
+            }
             for command in &commands {
                 let applied = visible.store.apply(command);
                 events.extend(applied.events);

@@ -321,7 +321,8 @@ impl Driver {
     /// not end everybody's sessions. Only what enters the log counts.
     fn observe_time(&mut self) {
         let now = self.runtime.clock.now();
-        let passed = now.since(self.observed).min(self.config.tick);
+        let most = if mutant!("T2") { Duration::MAX } else { self.config.tick };
+        let passed = now.since(self.observed).min(most);
         self.observed = now;
         if self.machine.role() == Role::Leader {
             self.logical += passed;
@@ -364,7 +365,8 @@ impl Driver {
             return Ok(());
         }
         self.storage.write(&write).await.map_err(|error| error.to_string())?;
-        if let Some(last) = write.entries.last() {
+        let last = if mutant!("M16") { write.entries.first() } else { write.entries.last() };
+        if let Some(last) = last {
             self.step(Event::Persisted { index: last.index, term: last.term }, next);
         }
         Ok(())

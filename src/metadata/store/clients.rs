@@ -51,7 +51,9 @@ impl Clients {
                 self.clients.remove(&idle);
             }
         }
-        self.last += 1;
+        if !mutant!("P5") || self.last == 0 {
+            self.last += 1;
+        }
         self.clients.insert(self.last, Client { used: applied, ..Client::default() });
         self.last
     }
@@ -64,13 +66,18 @@ impl Clients {
         applied: u64,
     ) -> Result<Option<Answer>, MetadataError> {
         let client = self.clients.get_mut(&id.client).ok_or(MetadataError::ClientForgotten)?;
-        client.used = applied;
+        if !mutant!("P4") {
+            client.used = applied;
+        }
         client.answered_below = client.answered_below.max(id.answered_below);
         client.answers = client.answers.split_off(&client.answered_below);
         if let Some(kept) = client.answers.get(&id.sequence)
             && !mutant!("M-once")
         {
             reached!("metadata: a change was asked for again");
+            if mutant!("P7") {
+                return Err(MetadataError::OutcomeUnknown("asked for before".to_owned()));
+            }
             return Ok(Some(kept.answer(command)));
         }
         if id.sequence < client.answered_below {

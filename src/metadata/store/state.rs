@@ -1,6 +1,7 @@
 //! The state and the one function that changes it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
 
 use bytes::Bytes;
@@ -257,12 +258,15 @@ impl Store {
 
     fn advance_time(&mut self, to_ms: u64, events: &mut Vec<WatchEvent>) {
         self.now_ms = self.now_ms.max(to_ms);
-        let over: Vec<SessionId> = self
+        let mut over: Vec<SessionId> = self
             .sessions
             .iter()
             .filter(|(_, session)| session.expires_at_ms <= self.now_ms)
             .map(|(id, _)| *id)
             .collect();
+        if mutant!("M14") {
+            over.sort_by_cached_key(|id| RandomState::new().hash_one(id));
+        }
         for id in over {
             reached!("metadata: a session expired");
             self.end_session(id, events);

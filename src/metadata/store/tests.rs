@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Command, Done, Store, Watches};
+use super::{CLIENTS_MAX, Command, Done, RequestId, Store, Watches};
 use crate::metadata::{Expect, MetadataError, Revision, SessionId, WatchEvent};
 
 fn put(key: &str, value: &'static str, expect: Expect, session: Option<SessionId>) -> Command {
@@ -135,4 +135,56 @@ async fn a_slow_watcher_is_ended_not_shortened() {
     assert!(watch.next().await.unwrap().is_empty());
     assert!(watch.next().await.is_none());
     assert!(watches.is_empty());
+}
+
+/// What came with another member's snapshot was never among the newest changes here.
+#[test]
+fn a_watch_is_not_resumed_over_a_snapshot() {
+    let mut store = Store::new();
+    let mut watches = Watches::new();
+    watches.dispatch(&store.apply(&put("/a", "1", Expect::Any, None)).events);
+    let seen = store.revision();
+    assert!(watches.resume("/", seen, &store).unwrap().is_some());
+    store.apply(&put("/a", "2", Expect::Any, None)).result.unwrap();
+    watches.begin_anew(store.revision());
+    watches.dispatch(&store.apply(&put("/b", "3", Expect::Any, None)).events);
+    assert!(watches.resume("/", seen, &store).unwrap().is_none());
+}
+
+/// Members that apply the same have the same state and tell their watchers the same, in the same order.
+#[test]
+fn the_same_commands_do_the_same_everywhere() {
+    const SESSIONS: u64 = 20;
+    let open = (0..SESSIONS).map(|_| Command::OpenSession { time_to_live_ms: 100 });
+    let tie = |session| {
+        let (key, value) = (format!("/s/{session}"), Bytes::from_static(b"x"));
+        Command::Put { key, value, expect: Expect::Absent, session: Some(SessionId(session)) }
+    };
+    let end = [Command::AdvanceTime { to_ms: 100 }];
+    let commands: Vec<Command> = open.chain((1..=SESSIONS).map(tie)).chain(end).collect();
+    let applied = || {
+        let mut store = Store::new();
+        let applied: Vec<_> = commands.iter().map(|command| store.apply(command)).collect();
+        (applied, store.to_snapshot())
+    };
+    let first = applied();
+    assert_eq!(first.0.last().unwrap().events.len() as u64, SESSIONS);
+    assert_eq!(first, applied());
+}
+
+/// At the bound that client is forgotten that has asked for nothing for the longest.
+#[test]
+fn a_client_that_goes_on_asking_is_not_forgotten() {
+    let mut store = Store::new();
+    assert_eq!(store.apply(&Command::OpenClient).result, Ok(Done::Opened(SessionId(1))));
+    for sequence in 1..=2 * CLIENTS_MAX as u64 {
+        store.apply(&Command::OpenClient).result.unwrap();
+        let id = RequestId { client: 1, sequence, answered_below: sequence };
+        let command = Box::new(put("/a", "x", Expect::Any, None));
+        store.apply(&Command::Once { id, command }).result.unwrap();
+    }
+    let id = RequestId { client: 2, sequence: 1, answered_below: 1 };
+    let command = Box::new(put("/a", "x", Expect::Any, None));
+    let idle = store.apply(&Command::Once { id, command }).result;
+    assert_eq!(idle, Err(MetadataError::ClientForgotten));
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::check::check_ledger;
 use super::machine::{AuditMachine, AuditWork};
-use crate::domain::BookieId;
+use crate::domain::{BookieId, Instant};
 use crate::ledger::LedgerRecord;
 use crate::ledger::repair::drain::{DrainState, Drains};
 use crate::ledger::repair::ledger_repair::Environment;
@@ -15,7 +15,7 @@ use crate::ledger::repair::marker::Markers;
 use crate::ledger::repair::session::under_session;
 use crate::ledger::repair::{Flaw, Pacer, Standing};
 use crate::metadata::{Expect, MetadataError, SessionId};
-use crate::reached;
+use crate::{mutant, reached};
 
 /// The key whoever audits holds, under its session.
 const AUDITOR_KEY: &str = "/repair/auditor";
@@ -69,17 +69,21 @@ impl<'a> Auditor<'a> {
         tracing::info!(holder = environment.holder, "elected auditor");
         environment.stats.set_auditor(true);
         let clock = &environment.runtime.clock;
-        let mut machine = AuditMachine::new(environment.config.clone(), clock.now());
+        let now = || match mutant!("T11") {
+            true => Instant(0) + Duration::from_millis(clock.wall().0),
+            false => clock.now(),
+        };
+        let mut machine = AuditMachine::new(environment.config.clone(), now());
         let mut drains = BTreeMap::new();
         loop {
             let leaving: BTreeSet<BookieId> = drains.keys().copied().collect();
-            machine.observe(|bookie| environment.standing(&leaving, bookie), clock.now());
-            match machine.due(clock.now()) {
+            machine.observe(|bookie| environment.standing(&leaving, bookie), now());
+            match machine.due(now()) {
                 Some(AuditWork::Scan) => {
                     let scanned = self.scan(&machine, &mut drains).await;
                     let named = scanned
                         .inspect_err(|error| tracing::info!(%error, "a scan was not completed"));
-                    machine.scanned(named.ok(), clock.now());
+                    machine.scanned(named.ok(), now());
                     // Bookies first named by this scan have not been looked at.
                     continue;
                 }
@@ -87,7 +91,7 @@ impl<'a> Auditor<'a> {
                     if let Err(error) = self.check().await {
                         tracing::info!(%error, "a check was not completed");
                     }
-                    machine.checked(clock.now());
+                    machine.checked(now());
                 }
                 None => clock.sleep(LOOK.min(environment.config.audit_interval)).await,
             }
