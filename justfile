@@ -74,6 +74,10 @@ mutants HUNTS="1":
     cargo build --release --features mutants
     target/release/seawall sim mutants --hunts {{HUNTS}}
 
+# Start from every state that a power loss may leave, within a bound: `just crash-states --subject bookie`.
+crash-states *OPTIONS:
+    cargo run --release -- sim crash-states {{OPTIONS}}
+
 # Measure against the floor in the same run.
 bench:
     cargo run --release -- bench

@@ -10,6 +10,7 @@ mod consensus_model;
 mod consensus_mutants;
 mod consensus_scripts;
 mod consensus_world;
+mod crash_states;
 mod cursor_model;
 mod disk_conformance;
 mod dispatch_model;

@@ -196,8 +196,14 @@ pub(super) async fn finish_stamping(
 ) -> DiskResult<()> {
     let disk = &runtime.disk;
     let folders = folders(config);
+    if mutant!("S-stamp") {
+        disk.remove(&config.ledger_directory.join(STAMPING_NAME)).await?;
+    }
     for folder in &folders {
         write(runtime, folder, id, &folders).await?;
+    }
+    if mutant!("S-stamp") {
+        return Ok(());
     }
     disk.remove(&config.ledger_directory.join(STAMPING_NAME)).await?;
     disk.sync_directory(&config.ledger_directory).await

@@ -279,6 +279,12 @@ impl Keeper {
         for log in &logs {
             self.writer.forget(*log);
         }
+        if mutant!("S-unlinked") {
+            for log in &logs {
+                self.shared.logs.remove(*log).await?;
+            }
+            return self.replace_file(self.last.clone()).await;
+        }
         self.replace_file(self.last.clone()).await?;
         self.shared.read_cache.forget_logs(&logs);
         for log in logs {

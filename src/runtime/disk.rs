@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::DiskResult;
+use crate::mutant;
 
 /// Whether opening may create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +139,11 @@ impl Disk {
         let temporary = PathBuf::from(temporary);
         let file = self.0.open(&temporary, CreateMode::CreateIfMissing, OpenMode::Shared).await?;
         file.set_length(0).await?;
-        file.write_and_sync(0, vec![content]).await?;
+        if mutant!("S-replace") {
+            file.write_at(0, vec![content]).await?;
+        } else {
+            file.write_and_sync(0, vec![content]).await?;
+        }
         self.0.rename(&temporary, path).await?;
         match path.parent() {
             Some(parent) => self.0.sync_directory(parent).await,

@@ -13,6 +13,8 @@ pub mod clock_fault;
 pub mod cluster;
 /// What runs have reached, and which settings a campaign leans towards.
 pub mod coverage;
+/// Every state that a power loss may leave.
+pub mod crash_states;
 /// What is left out of a run.
 pub mod cuts;
 mod draw;

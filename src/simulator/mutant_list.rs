@@ -210,6 +210,11 @@ pub const MUTANTS: &[Mutant] = &[
         "M-fsync",
         "metadata trusts a log read back after its sync failed",
     ),
+    by(
+        "crash_states::single_node",
+        "M-drop",
+        "old logs are removed before the snapshot is durable",
+    ),
     scenario(
         "metadata_members::a_snapshot_taken_over",
         "M-install",
@@ -318,6 +323,7 @@ pub const MUTANTS: &[Mutant] = &[
         "S-ahead",
         "what was read ahead counts although the index names another copy",
     ),
+    by("crash_states::bookie", "S-facts", "the facts log counts before it is synced"),
     unit(
         "bookie::tests::unsynced::a_group_read_back",
         "S-fsync",
@@ -333,11 +339,24 @@ pub const MUTANTS: &[Mutant] = &[
         "S-kept",
         "what was read ahead hides damage that was found since",
     ),
+    by("crash_states::bookie", "S-log-name", "the name of an entry log is not synced"),
     on(Standalone, "S-mark", 8, "the mark moves before the entry log is synced"),
     unit(
         "bookie::tests::directories::a_ledger_that_moved",
         "S-moved",
         "a ledger goes on in an older log of another directory",
+    ),
+    by("crash_states::bookie", "S-name", "a journal file is used before its name is synced"),
+    by(
+        "crash_states::bookie",
+        "S-replace",
+        "a file is renamed over another before its bytes are synced",
+    ),
+    by("crash_states::bookie", "S-stamp", "a first start counts as done before its cookies"),
+    by(
+        "crash_states::bookie",
+        "S-unlinked",
+        "an entry log is removed before the checkpoint file forgets it",
     ),
     unit(
         "bookie::tests::damage::a_bad_last_group",

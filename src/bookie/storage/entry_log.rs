@@ -130,7 +130,9 @@ impl EntryLogs {
         self.places().insert(id, directory);
         let file = self.disk.open(&self.path(id), CreateMode::CreateNew, OpenMode::Shared).await?;
         file.write_at(0, vec![bytes::Bytes::copy_from_slice(&log_header(id))]).await?;
-        self.disk.sync_directory(&self.directories[directory]).await?;
+        if !mutant!("S-log-name") {
+            self.disk.sync_directory(&self.directories[directory]).await?;
+        }
         self.handles().insert(id, Arc::clone(&file));
         Ok(file)
     }

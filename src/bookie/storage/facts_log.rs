@@ -23,8 +23,8 @@ use bytes::{BufMut, BytesMut};
 use crate::bookie::ledger_state::{FenceState, LedgerFacts};
 use crate::bookie::record::{u32_at, u64_at};
 use crate::domain::{CreatorToken, EntryId, LedgerId};
-use crate::reached;
 use crate::runtime::{CreateMode, Disk, DiskError, DiskErrorKind, DiskResult, File, OpenMode};
+use crate::{mutant, reached};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"SWF1");
 const HEADER_BYTES: usize = 64;
@@ -156,7 +156,11 @@ impl FactsLogWriter {
             let mut bytes = BytesMut::with_capacity(stretch_bytes(changed));
             encode_stretch(changed, &mut bytes);
             let length = bytes.len() as u64;
-            open.file.write_and_sync(open.written, vec![bytes.freeze()]).await?;
+            if mutant!("S-facts") {
+                open.file.write_at(open.written, vec![bytes.freeze()]).await?;
+            } else {
+                open.file.write_and_sync(open.written, vec![bytes.freeze()]).await?;
+            }
             open.written += length;
         }
         let place = FactsPlace { id: open.id, bytes: open.written };

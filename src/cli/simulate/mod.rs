@@ -10,6 +10,7 @@ mod campaign;
 mod child;
 mod clocks;
 mod course;
+mod crash_states;
 mod filter;
 mod junit;
 mod kept;
@@ -68,6 +69,14 @@ enum Action {
     Liveness(liveness::LivenessOptions),
     /// How fast the simulator is on the loaded cluster, against fixed work.
     Speed(speed::SpeedOptions),
+    /// Start from every state that a power loss may leave, within a bound, and see that promises hold.
+    ///
+    /// Examples:
+    ///   seawall sim crash-states
+    ///   seawall sim crash-states --subject bookie --states 5000
+    ///   seawall sim crash-states --state bookie/12/34
+    #[command(verbatim_doc_comment)]
+    CrashStates(crash_states::CrashStatesOptions),
     /// Run one seed in this process and print its report as one JSON line.
     #[command(hide = true)]
     One(OneOptions),
@@ -102,6 +111,7 @@ pub fn simulate(command: SimulateCommand) -> u8 {
         Action::Clocks(options) => clocks::run(&options),
         Action::Liveness(options) => liveness::run(&options),
         Action::Speed(options) => speed::run(&options),
+        Action::CrashStates(options) => crash_states::run(&options),
         Action::One(options) => one(options.seed, &options.trial, options.trace, |report| {
             // A parent that is gone reads nothing.
             say_json(report);

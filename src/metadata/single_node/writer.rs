@@ -209,9 +209,13 @@ impl Writer {
         let first = store.applied() + 1;
         let salt = self.runtime.random.fork_numbered("metadata log salt", first).next();
         self.log = LogFile::create(disk, &directory, salt, first).await?;
-        self.snapshot_bytes = write_snapshot(disk, &directory, &store.to_snapshot()).await?;
         let names = disk.list(&directory).await?.into_iter().map(|entry| entry.name);
-        let old = names.filter(|name| log_first(name).is_some_and(|other| other < first)).collect();
+        let old: Vec<String> =
+            names.filter(|name| log_first(name).is_some_and(|other| other < first)).collect();
+        if mutant!("M-drop") {
+            remove_logs(disk, &directory, old.clone()).await?;
+        }
+        self.snapshot_bytes = write_snapshot(disk, &directory, &store.to_snapshot()).await?;
         remove_logs(disk, &directory, old).await
     }
 }

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::agenda::delay;
+use super::crash::{CrashOccasion, Fate, Unsynced, UnsyncedChange};
 use super::keyed::{below, keyed, mix, with_tail};
 use super::lock;
 use super::node::{NodeState, SimNode};
@@ -117,6 +118,90 @@ impl IndexState {
     pub(super) fn remove_below(&mut self, path: &Path) {
         self.stores.retain(|found, _| !found.starts_with(path));
         self.broken.retain(|found| !found.starts_with(path));
+    }
+}
+
+/// Indexes at one moment: what is flushed, and what is not yet.
+#[derive(Clone)]
+pub(super) struct IndexFork(BTreeMap<PathBuf, (Pairs, Vec<IndexChange>)>);
+
+/// Indexes that are flushed.
+#[derive(Clone)]
+pub(super) struct IndexContent(BTreeMap<PathBuf, Pairs>);
+
+/// Of the prefixes of an index's changes this many are looked at, beside none and all.
+const PREFIXES: usize = 6;
+
+impl IndexState {
+    /// A copy of the content at this moment.
+    pub(super) fn fork(&self) -> IndexFork {
+        let fork = |store: &Store| (store.durable.clone(), store.pending.clone());
+        IndexFork(self.stores.iter().map(|(path, store)| (path.clone(), fork(store))).collect())
+    }
+
+    /// Takes this content in place of all there was.
+    pub(super) fn mount(&mut self, content: &IndexContent) {
+        self.wipe();
+        for (path, pairs) in &content.0 {
+            let (current, durable) = (pairs.clone(), pairs.clone());
+            let store = Store { current, durable, crashed: true, ..Store::default() };
+            self.stores.insert(path.clone(), store);
+        }
+    }
+}
+
+impl IndexFork {
+    /// Each index with changes that are not flushed.
+    pub(super) fn unsynced(&self) -> Vec<Unsynced> {
+        let unflushed = self.0.iter().filter(|(_, (_, pending))| !pending.is_empty());
+        let unsynced = unflushed.map(|(path, (_, pending))| {
+            let changes = pending.len();
+            let step = changes.div_ceil(PREFIXES + 1).max(1);
+            let prefixes = (1..changes).step_by(step).map(Fate::Prefix);
+            Unsynced {
+                path: path.clone(),
+                what: UnsyncedChange::Index { changes },
+                fates: [Fate::Kept, Fate::Lost].into_iter().chain(prefixes).collect(),
+                possible: changes as u128 + 1,
+            }
+        });
+        unsynced.collect()
+    }
+
+    /// The indexes that these fates leave, one for each of [`Self::unsynced`], in its order.
+    pub(super) fn content(&self, mut fates: impl Iterator<Item = Fate>) -> IndexContent {
+        let mut stores = BTreeMap::new();
+        for (path, (durable, pending)) in &self.0 {
+            let mut pairs = durable.clone();
+            if !pending.is_empty() {
+                let kept = match fates.next() {
+                    Some(Fate::Lost) => 0,
+                    Some(Fate::Prefix(count)) => count,
+                    _ => pending.len(),
+                };
+                pending.iter().take(kept).for_each(|change| apply(&mut pairs, change));
+            }
+            stores.insert(path.clone(), pairs);
+        }
+        IndexContent(stores)
+    }
+}
+
+impl IndexContent {
+    /// Equal indexes have equal sums.
+    pub(super) fn sum(&self) -> u64 {
+        let mut sum = 0;
+        let mut add = |bytes: &[u8]| {
+            sum = mix(sum ^ (bytes.len() as u64) << 32 ^ u64::from(crc32c::crc32c(bytes)));
+        };
+        for (path, pairs) in &self.0 {
+            add(path.as_os_str().as_encoded_bytes());
+            for (key, value) in pairs {
+                add(key);
+                add(value);
+            }
+        }
+        sum
     }
 }
 
@@ -297,6 +382,7 @@ impl IndexDriver for SimIndex {
 
     async fn flush(&self) -> Result<(), IndexError> {
         let upto = self.with("flush", |store| Ok(store.applied))?;
+        self.node.crash_point(&self.shared, CrashOccasion::SyncBegun, &self.path);
         let (least, tail, slowness, rate) = {
             let disk = lock(&self.node.disk);
             let settings = &disk.settings;
@@ -326,6 +412,7 @@ impl IndexDriver for SimIndex {
             Ok(())
         })?;
         self.shared.event(EventKind::Index, [u64::from(self.node.id), 3, upto]);
+        self.node.crash_point(&self.shared, CrashOccasion::SyncDone, &self.path);
         Ok(())
     }
 }

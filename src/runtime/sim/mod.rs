@@ -7,6 +7,7 @@
 mod agenda;
 mod ambush;
 mod clock;
+mod crash;
 mod disk;
 mod index;
 mod keyed;
@@ -20,6 +21,10 @@ mod world;
 
 pub use ambush::Occasion;
 pub use clock::ClockFace;
+pub use crash::{
+    CrashBound, CrashOccasion, CrashPoint, CrashState, CrashStates, Fate, Surviving, Tear,
+    Unsynced, UnsyncedChange,
+};
 pub use disk::Rotted;
 pub use node::SimNode;
 pub use settings::{DiskSettings, LinkSettings, WorldSettings};

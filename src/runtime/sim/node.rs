@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::ambush::Ambush;
 use super::clock::{ClockFace, ClockState, SimClock};
+use super::crash::CrashWatch;
 use super::disk::{DiskState, SimDisk};
 use super::index::{IndexState, SimIndexes};
 use super::keyed::{KeyedRandom, below, keyed};
@@ -31,6 +32,7 @@ pub(super) struct NodeState {
     pub(super) disk: Mutex<DiskState>,
     pub(super) indexes: Mutex<IndexState>,
     pub(super) ambush: Mutex<Option<Ambush>>,
+    pub(super) crash_watch: Mutex<Option<CrashWatch>>,
 }
 
 struct Life {
@@ -61,6 +63,7 @@ impl NodeState {
             disk: Mutex::new(disk),
             indexes: Mutex::new(indexes),
             ambush: Mutex::new(None),
+            crash_watch: Mutex::new(None),
         }
     }
 

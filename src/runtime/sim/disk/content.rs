@@ -91,6 +91,13 @@ impl Content {
         self.pages.keys().map(|page| page * PAGE as u64).collect()
     }
 
+    /// Gives number and checksum of each page that holds anything but a hole.
+    pub(super) fn page_sums(&self, add: &mut impl FnMut(u64)) {
+        for (page, bytes) in &self.pages {
+            add(page << 32 | u64::from(crc32c::crc32c(&bytes[..])));
+        }
+    }
+
     pub(super) const fn page_size() -> u64 {
         PAGE as u64
     }

@@ -10,6 +10,7 @@ use super::file::SimFile;
 use super::names::Named;
 use crate::runtime::sim::agenda::{delay, step_back};
 use crate::runtime::sim::ambush::Occasion;
+use crate::runtime::sim::crash::CrashOccasion;
 use crate::runtime::sim::keyed::{keyed, with_tail};
 use crate::runtime::sim::lock;
 use crate::runtime::sim::node::NodeState;
@@ -239,13 +240,15 @@ impl DiskDriver for SimDisk {
 
     async fn sync_directory(&self, path: &Path) -> DiskResult<()> {
         let path = tidy(path);
-        let upto = self.with(DiskOperation::Sync, &path, |disk| {
+        let (upto, first) = self.with(DiskOperation::Sync, &path, |disk| {
             if disk.names.get(&path) != Some(Named::Directory) {
                 return Err(NO_FOLDER);
             }
-            Ok(disk.names.sequence())
+            let first = disk.names.first_unsynced(&path).unwrap_or_else(|| path.clone());
+            Ok((disk.names.sequence(), first))
         })?;
         self.occasion(Occasion::SyncBegun);
+        self.node.crash_point(&self.shared, CrashOccasion::SyncBegun, &first);
         self.pass(DiskOperation::Sync, &path, Cost::Sync).await?;
         self.with(DiskOperation::Sync, &path, |disk| {
             let rate = disk.settings.sync_error_rate;
@@ -257,6 +260,7 @@ impl DiskDriver for SimDisk {
             Ok(())
         })?;
         self.occasion(Occasion::SyncDone);
+        self.node.crash_point(&self.shared, CrashOccasion::SyncDone, &first);
         Ok(())
     }
 

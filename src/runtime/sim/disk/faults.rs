@@ -45,17 +45,30 @@ fn fate(value: u64, style: u64) -> Fate {
     }
 }
 
-fn tear(content: &mut Content, offset: u64, bytes: &[u8], mut bits: u64) {
-    let mut at = 0;
+/// Writes the sectors of a write that are to be there; they are counted from its own first.
+pub(super) fn write_sectors(
+    content: &mut Content,
+    offset: u64,
+    bytes: &[u8],
+    mut keeps: impl FnMut(u64) -> bool,
+) {
+    let (mut at, mut sector) = (0, 0);
     while at < bytes.len() {
         let to_boundary = (SECTOR - (offset + at as u64) % SECTOR) as usize;
         let length = to_boundary.min(bytes.len() - at);
-        bits = mix(bits);
-        if bits & 1 == 1 {
+        if keeps(sector) {
             content.write(offset + at as u64, &bytes[at..at + length]);
         }
         at += length;
+        sector += 1;
     }
+}
+
+fn tear(content: &mut Content, offset: u64, bytes: &[u8], mut bits: u64) {
+    write_sectors(content, offset, bytes, |_| {
+        bits = mix(bits);
+        bits & 1 == 1
+    });
 }
 
 /// Decides what of an unsynced change is on the disk, once and for all.

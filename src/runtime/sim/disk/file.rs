@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use super::driver::{Cost, SimDisk};
 use super::{Change, DiskState, SECTOR};
 use crate::runtime::sim::ambush::Occasion;
+use crate::runtime::sim::crash::CrashOccasion;
 use crate::runtime::sim::keyed::below;
 use crate::runtime::sim::lock;
 use crate::runtime::sim::tape::DecisionKind;
@@ -77,6 +78,7 @@ impl SimFile {
         self.disk.check(DiskOperation::Sync, &self.path)?;
         let upto = lock(&self.disk.node.disk).next_change;
         self.disk.occasion(Occasion::SyncBegun);
+        self.disk.node.crash_point(&self.disk.shared, CrashOccasion::SyncBegun, &self.path);
         self.disk.pass(DiskOperation::Sync, &self.path, Cost::Sync).await?;
         self.disk.event(DiskOperation::Sync, self.inode, upto);
         let mut disk = lock(&self.disk.node.disk);
@@ -89,6 +91,7 @@ impl SimFile {
         drop(disk);
         if failed.is_ok() {
             self.disk.occasion(Occasion::SyncDone);
+            self.disk.node.crash_point(&self.disk.shared, CrashOccasion::SyncDone, &self.path);
         }
         failed
     }

@@ -4,6 +4,7 @@ mod content;
 mod driver;
 mod faults;
 mod file;
+mod fork;
 mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,7 @@ use names::Names;
 
 pub(super) use driver::SimDisk;
 pub use faults::Rotted;
+pub(super) use fork::{DiskContent, DiskFork};
 
 /// The unit that is written whole or not at all.
 pub(super) const SECTOR: u64 = 512;
@@ -30,6 +32,7 @@ struct PendingChange {
     change: Change,
 }
 
+#[derive(Clone)]
 enum Change {
     Write { offset: u64, bytes: Bytes },
     SetLength(u64),

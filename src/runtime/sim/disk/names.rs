@@ -10,12 +10,22 @@ pub(super) enum Named {
     File(u64),
 }
 
+/// What names stand for from now on; `None`: they are gone.
+pub(super) type NameSteps = [(PathBuf, Option<Named>)];
+
 /// One step that happens whole or not at all.
 pub(super) struct NameChange {
     pub(super) sequence: u64,
     /// Folders whose sync makes it durable.
     parents: Vec<PathBuf>,
     steps: Vec<(PathBuf, Option<Named>)>,
+}
+
+/// Names at one moment: those that are durable, and the changes that are not.
+#[derive(Clone)]
+pub(super) struct NamesFork {
+    durable: BTreeMap<PathBuf, Named>,
+    pending: Vec<Vec<(PathBuf, Option<Named>)>>,
 }
 
 /// Both trees.
@@ -26,7 +36,7 @@ pub(super) struct Names {
     sequence: u64,
 }
 
-fn apply(tree: &mut BTreeMap<PathBuf, Named>, steps: &[(PathBuf, Option<Named>)]) {
+fn apply(tree: &mut BTreeMap<PathBuf, Named>, steps: &NameSteps) {
     for (path, named) in steps {
         match named {
             Some(named) => tree.insert(path.clone(), *named),
@@ -35,11 +45,75 @@ fn apply(tree: &mut BTreeMap<PathBuf, Named>, steps: &[(PathBuf, Option<Named>)]
     }
 }
 
+/// Without what is in a folder that did not survive.
+fn reachable(names: &BTreeMap<PathBuf, Named>) -> BTreeMap<PathBuf, Named> {
+    let mut kept = BTreeMap::new();
+    for (path, named) in names {
+        let above = parent(path);
+        let reachable = above.as_os_str().is_empty()
+            || above == Path::new("/")
+            || kept.get(&above) == Some(&Named::Directory);
+        if reachable || path == Path::new("/") {
+            kept.insert(path.clone(), *named);
+        }
+    }
+    kept
+}
+
 fn parent(path: &Path) -> PathBuf {
     path.parent().unwrap_or_else(|| Path::new("")).to_owned()
 }
 
+impl NamesFork {
+    /// The changes that are not durable, in the order they were done.
+    pub(super) fn pending(&self) -> impl Iterator<Item = &NameSteps> {
+        self.pending.iter().map(Vec::as_slice)
+    }
+
+    /// The names that a power loss leaves; `keeps` says of each unsynced change whether it survives.
+    pub(super) fn after(&self, mut keeps: impl FnMut() -> bool) -> Self {
+        let mut durable = self.durable.clone();
+        for steps in &self.pending {
+            if keeps() {
+                apply(&mut durable, steps);
+            }
+        }
+        Self { durable: reachable(&durable), pending: Vec::new() }
+    }
+
+    /// Each durable name, and the file if it stands for one.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&Path, Option<u64>)> {
+        self.durable.iter().map(|(path, named)| match named {
+            Named::File(inode) => (path.as_path(), Some(*inode)),
+            Named::Directory => (path.as_path(), None),
+        })
+    }
+
+    /// Every file with a durable name.
+    pub(super) fn inodes(&self) -> BTreeSet<u64> {
+        self.entries().filter_map(|(_, inode)| inode).collect()
+    }
+}
+
 impl Names {
+    /// The durable names of a fork.
+    pub(super) fn of(fork: &NamesFork) -> Self {
+        let (current, durable) = (fork.durable.clone(), fork.durable.clone());
+        Self { current, durable, pending: Vec::new(), sequence: 0 }
+    }
+
+    /// A copy at this moment.
+    pub(super) fn fork(&self) -> NamesFork {
+        let pending = self.pending.iter().map(|change| change.steps.clone()).collect();
+        NamesFork { durable: self.durable.clone(), pending }
+    }
+
+    /// The name that the first unsynced change in this folder is about.
+    pub(super) fn first_unsynced(&self, folder: &Path) -> Option<PathBuf> {
+        let steps = self.pending.iter().flat_map(|change| &change.steps);
+        steps.map(|(path, _)| path).find(|path| path.parent() == Some(folder)).cloned()
+    }
+
     pub(super) fn new() -> Self {
         Self {
             current: BTreeMap::new(),
@@ -164,18 +238,7 @@ impl Names {
                 apply(&mut self.durable, &change.steps);
             }
         }
-        // What is in a folder that did not survive did not either.
-        let mut kept = BTreeMap::new();
-        for (path, named) in &self.durable {
-            let above = parent(path);
-            let reachable = above.as_os_str().is_empty()
-                || above == Path::new("/")
-                || kept.get(&above) == Some(&Named::Directory);
-            if reachable || path == Path::new("/") {
-                kept.insert(path.clone(), *named);
-            }
-        }
-        self.durable = kept;
+        self.durable = reachable(&self.durable);
         self.current = self.durable.clone();
     }
 
