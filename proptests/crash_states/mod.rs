@@ -2,6 +2,7 @@
 //! bound is explored by `seawall sim crash-states`.
 
 mod bookie;
+mod group;
 mod single_node;
 
 use seawall::simulator::crash_states::{CrashOptions, SubjectName, explore};

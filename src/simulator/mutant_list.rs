@@ -205,15 +205,16 @@ pub const MUTANTS: &[Mutant] = &[
     by("ledger_writer_model", "L7", "copies on a replaced bookie still count"),
     by("ledger_writer_model", "L8", "entries are confirmed while the ensemble changes"),
     unit("metadata::store::tests", "M-cas", "compare-and-set ignores the version"),
-    unit(
-        "single_node::tests::a_group_read_back",
-        "M-fsync",
-        "metadata trusts a log read back after its sync failed",
-    ),
     by(
         "crash_states::single_node",
         "M-drop",
         "old logs are removed before the snapshot is durable",
+    ),
+    by("crash_states::group", "M-early-word", "a member speaks before its write is synced"),
+    unit(
+        "single_node::tests::a_group_read_back",
+        "M-fsync",
+        "metadata trusts a log read back after its sync failed",
     ),
     scenario(
         "metadata_members::a_snapshot_taken_over",

@@ -338,7 +338,9 @@ impl Driver {
             for effect in std::mem::take(&mut effects) {
                 match effect {
                     Effect::Persist(more) => merge(&mut write, more),
-                    Effect::Send { to, message } if is_nothing(&write) && after.is_empty() => {
+                    Effect::Send { to, message }
+                        if is_nothing(&write) && after.is_empty() || mutant!("M-early-word") =>
+                    {
                         self.send(to, &message);
                     }
                     Effect::InstallSnapshot { .. } => {
@@ -364,6 +366,7 @@ impl Driver {
         if mutant!("M-vote") && write.entries.is_empty() {
             return Ok(());
         }
+        self.config.observer.tell(|observer| observer.writes(self.config.id, &write));
         self.storage.write(&write).await.map_err(|error| error.to_string())?;
         let last = if mutant!("M16") { write.entries.first() } else { write.entries.last() };
         if let Some(last) = last {
@@ -416,6 +419,7 @@ impl Driver {
     pub(super) fn send(&self, to: MemberId, message: &Message) {
         if let Some(peer) = self.peers.get(&to) {
             let own = self.config.id;
+            self.config.observer.tell(|observer| observer.says(own, to, message));
             let address = self.machine.log().membership().addresses.get(&own);
             let mut envelope = message_to_wire(own, to, message);
             envelope.from_address = address.cloned().unwrap_or_default();

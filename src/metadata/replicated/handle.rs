@@ -54,6 +54,7 @@ impl ReplicatedMetadata {
         let introduction = Introduction::open(&runtime, &config).await?;
         let opened = Storage::open(&runtime, &config.directory, founding).await?;
         let machine = Machine::restore(config.id, config.settings, opened.restored);
+        config.observer.tell(|observer| observer.restored(&machine));
         let status = MemberStatus {
             id: config.id,
             role: machine.role(),

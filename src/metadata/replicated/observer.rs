@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::metadata::consensus::{Entry, Machine, MemberId, SnapshotMark};
+use crate::metadata::consensus::{
+    Entry, HardState, Machine, MemberId, Message, SnapshotMark, Write,
+};
 
 /// Told what a member does, in the order in which it does it. Called by the member's own task: it must not
 /// wait.
@@ -13,6 +15,22 @@ pub trait MemberObserver: Send + Sync {
     fn applied(&self, machine: &Machine, entry: &Entry);
     /// The member took another's state in place of its own.
     fn installed(&self, member: MemberId, mark: &SnapshotMark);
+
+    /// The member begins with what it found on its disk.
+    fn restored(&self, _machine: &Machine) {}
+    /// The member is going to write this.
+    fn writes(&self, _member: MemberId, _write: &Write) {}
+    /// The member is going to take another's state in place of its own, with this term, vote and log behind it.
+    fn installs(
+        &self,
+        _member: MemberId,
+        _mark: &SnapshotMark,
+        _hard_state: HardState,
+        _entries: &[Entry],
+    ) {
+    }
+    /// The member tells another something.
+    fn says(&self, _member: MemberId, _to: MemberId, _message: &Message) {}
 }
 
 /// An observer, or none.

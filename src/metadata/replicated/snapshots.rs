@@ -105,6 +105,8 @@ impl Driver {
         if sent != mark {
             return Err(format!("the snapshot of {} says it is of {}", mark.index, sent.index));
         }
+        let id = self.config.id;
+        self.config.observer.tell(|observer| observer.installs(id, &mark, hard_state, &entries));
         if !mutant!("M-install") {
             let written = self.storage.begin_anew(mark.clone(), &store, hard_state, entries).await;
             written.map_err(|error| error.to_string())?;

@@ -238,7 +238,7 @@ async fn every_moment<S: Subject>(
         let mut visit =
             Visit { subject, options, number, moment, facts, node, seen: &mut seen, counted, at };
         let broken = visit.states().await;
-        let kinds = [(file_kind(&moment.point.path), visit.counted)].into();
+        let kinds = [(file_kind(subject.name(), &moment.point.path), visit.counted)].into();
         let mut tally = lock(tally);
         tally.add(Tally { kinds, ..Tally::default() });
         if let Some(what) = broken {
@@ -260,7 +260,7 @@ impl Where {
         let state = self.state?;
         let point = &chunk.get(state.moment.checked_sub(first)?)?.point;
         let occasion = format!("{:?} at {:?}", point.occasion, point.at);
-        let kind = file_kind(&point.path);
+        let kind = file_kind(state.subject, &point.path);
         Some(BrokenState { state, kind, occasion, fates: self.fates, what })
     }
 }

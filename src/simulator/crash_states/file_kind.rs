@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-/// The kind of a synced file, of a name in a synced folder, or of an index.
-pub(super) fn file_kind(path: &Path) -> &'static str {
+use super::SubjectName;
+
+/// The kind of a synced file, of a name in a synced folder, of an index, or of a promise.
+pub(super) fn file_kind(subject: SubjectName, path: &Path) -> &'static str {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let kinds = [
         ("cookie", "cookies"),
@@ -12,10 +14,11 @@ pub(super) fn file_kind(path: &Path) -> &'static str {
         ("checkpoint", "checkpoint file"),
         ("index", "index"),
         ("next.", "journal"),
-        ("log-", "metadata log"),
+        ("log-", if subject == SubjectName::Group { "consensus log" } else { "metadata log" }),
         ("snapshot", "metadata snapshot"),
         ("identity", "member's identity"),
         ("promise", "promises given"),
+        ("vote", "votes given"),
     ];
     let by_ending = [(".journal", "journal"), (".entries", "entry log"), (".facts", "facts log")];
     let begins = kinds.iter().find(|(begin, _)| name.starts_with(begin));

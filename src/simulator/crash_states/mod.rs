@@ -9,6 +9,8 @@
 mod bookie;
 mod explore;
 mod file_kind;
+mod group;
+mod member;
 mod record;
 mod single_node;
 /// What exploring found.
@@ -63,17 +65,20 @@ pub enum SubjectName {
     Bookie,
     /// The metadata of a single node: log and snapshot.
     SingleNode,
+    /// The members of a metadata group: log with term and vote, snapshot, identity.
+    Group,
 }
 
 impl SubjectName {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Bookie, Self::SingleNode];
+    pub const ALL: [Self; 3] = [Self::Bookie, Self::SingleNode, Self::Group];
 
     /// The word on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Bookie => "bookie",
             Self::SingleNode => "single-node",
+            Self::Group => "group",
         }
     }
 }
@@ -83,5 +88,6 @@ pub fn explore(subject: SubjectName, options: &CrashOptions) -> Tally {
     match subject {
         SubjectName::Bookie => explore::explore(&bookie::BookieSubject, options),
         SubjectName::SingleNode => explore::explore(&single_node::SingleNodeSubject, options),
+        SubjectName::Group => explore::explore(&group::GroupSubject, options),
     }
 }

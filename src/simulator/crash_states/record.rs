@@ -55,8 +55,13 @@ impl<F: Send + 'static> Record<F> {
 
     /// Something was promised: from this moment on it has to be there.
     pub(super) fn promised(&self, node: &SimNode, fact: F) {
+        self.promised_as("promise", node, fact);
+    }
+
+    /// The same under a word of its own in the table.
+    pub(super) fn promised_as(&self, word: &str, node: &SimNode, fact: F) {
         self.lock().facts.push(fact);
-        node.ask_crash_point(Path::new("promise"));
+        node.ask_crash_point(Path::new(word));
     }
 
     /// All of it.
