@@ -78,6 +78,10 @@ mutants HUNTS="1":
 crash-states *OPTIONS:
     cargo run --release -- sim crash-states {{OPTIONS}}
 
+# The simulated disk and network against this machine's, with so many cases each; mounting needs root.
+fidelity CASES="1000":
+    SEAWALL_FIDELITY_CASES={{CASES}} cargo test --profile proof --test proptests fidelity:: -- --include-ignored --nocapture
+
 # Measure against the floor in the same run.
 bench:
     cargo run --release -- bench

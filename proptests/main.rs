@@ -14,6 +14,7 @@ mod crash_states;
 mod cursor_model;
 mod disk_conformance;
 mod dispatch_model;
+mod fidelity;
 mod grpc_ledgers;
 mod grpc_streams;
 mod hostile;

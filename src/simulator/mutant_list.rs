@@ -487,6 +487,8 @@ pub const MUTANTS: &[Mutant] = &[
         "a search by time takes publish times for sorted",
     ),
     by("managed_ledger_model", "T8", "entries carry the time of the first one"),
+    by("fidelity", "X-past-end", "the simulated disk: a read behind the end is an error"),
+    by("fidelity", "X-rename", "the simulated disk: an unsynced renaming always survives"),
 ];
 
 #[cfg(test)]

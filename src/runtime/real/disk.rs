@@ -120,7 +120,11 @@ impl DiskDriver for FileSystem {
     }
 
     async fn sync_directory(&self, path: &Path) -> DiskResult<()> {
-        call(DiskOperation::Sync, path, |path| SystemFile::open(path)?.sync_all()).await
+        call(DiskOperation::Sync, path, |path| {
+            let flags = rustix::fs::OFlags::DIRECTORY.bits().cast_signed();
+            OpenOptions::new().read(true).custom_flags(flags).open(path)?.sync_all()
+        })
+        .await
     }
 
     async fn free_space(&self, path: &Path) -> DiskResult<u64> {

@@ -23,7 +23,7 @@ pub use ambush::Occasion;
 pub use clock::ClockFace;
 pub use crash::{
     CrashBound, CrashOccasion, CrashPoint, CrashState, CrashStates, Fate, Surviving, Tear,
-    Unsynced, UnsyncedChange,
+    Unlikely, Unsynced, UnsyncedChange,
 };
 pub use disk::Rotted;
 pub use node::SimNode;

@@ -9,7 +9,7 @@ mod point;
 mod states;
 mod watch;
 
-pub use point::{CrashPoint, Fate, Surviving, Tear, Unsynced, UnsyncedChange};
+pub use point::{CrashPoint, Fate, Surviving, Tear, Unlikely, Unsynced, UnsyncedChange};
 pub use states::{CrashBound, CrashState, CrashStates};
 pub use watch::CrashOccasion;
 pub(in crate::runtime::sim) use watch::CrashWatch;

@@ -1,8 +1,11 @@
 //! A moment at which the power may go: what is durable, what is not, and what may become of that.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use bytes::Bytes;
 
 use super::{CrashBound, CrashOccasion, CrashState, CrashStates};
 use crate::runtime::sim::disk::{DiskContent, DiskFork};
@@ -22,6 +25,8 @@ pub enum Tear {
     AllBut(u64),
     /// No byte, but the length that the file has with it.
     Zeros,
+    /// What lies before the former end of the file, and that end.
+    Inside,
 }
 
 /// What becomes of something unsynced.
@@ -79,6 +84,15 @@ pub struct Unsynced {
     pub fates: Vec<Fate>,
     /// How many fates there are.
     pub possible: u128,
+}
+
+/// Why files and folders are not taken for what a power loss left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unlikely {
+    /// No choice among the unsynced changes leaves them.
+    Impossible(String),
+    /// There are more choices than are gone through.
+    TooMany,
 }
 
 /// A disk with its indexes, all of it durable: what a power loss left.
@@ -144,6 +158,12 @@ impl CrashPoint {
         Surviving { disk, indexes: self.indexes.content(fates) }
     }
 
+    /// Whether a power loss at this moment may leave exactly these files (with their bytes) and folders
+    /// (`None`); indexes are not looked at. What speaks against it, or that there are too many choices to tell.
+    pub fn may_leave(&self, found: &BTreeMap<PathBuf, Option<Bytes>>) -> Result<(), Unlikely> {
+        self.disk.may_leave(found)
+    }
+
     /// A state in words: the fate of everything unsynced.
     pub fn describe(&self, state: &CrashState) -> Vec<String> {
         let fate = |(one, fate): (&Unsynced, &usize)| format!("{one}: {}", one.fates[*fate]);
@@ -160,6 +180,9 @@ impl fmt::Display for Fate {
             Self::Torn(Tear::From(first)) => write!(formatter, "kept from sector {first} on"),
             Self::Torn(Tear::Only(only)) => write!(formatter, "only sector {only} kept"),
             Self::Torn(Tear::AllBut(missing)) => write!(formatter, "sector {missing} lost"),
+            Self::Torn(Tear::Inside) => {
+                formatter.write_str("kept as far as the file went, with its length")
+            }
             Self::Torn(Tear::Zeros) => formatter.write_str("its length kept, zeros for its bytes"),
             Self::Prefix(count) => write!(formatter, "the first {count} kept"),
         }

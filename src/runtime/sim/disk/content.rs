@@ -30,6 +30,10 @@ impl Content {
     }
 
     pub(super) fn write(&mut self, offset: u64, mut bytes: &[u8]) {
+        if bytes.is_empty() {
+            // Nothing written does not make a file longer, wherever.
+            return;
+        }
         let mut at = offset;
         while !bytes.is_empty() {
             let start = (at % PAGE as u64) as usize;

@@ -117,10 +117,51 @@ fn tidy(path: &Path) -> PathBuf {
 const NO_FOLDER: (DiskErrorKind, &str) = (DiskErrorKind::NotFound, "no such directory");
 const NO_FILE: (DiskErrorKind, &str) = (DiskErrorKind::NotFound, "no such file");
 
+const NOT_A_FOLDER: (DiskErrorKind, &str) = (DiskErrorKind::Failed, "it is not a directory");
+
+/// The first folder of a path that is missing or a file decides what is said.
+fn is_folder(disk: &DiskState, path: &Path) -> Result<(), (DiskErrorKind, &'static str)> {
+    let mut all: Vec<&Path> = path.ancestors().collect();
+    all.reverse();
+    for folder in all {
+        match disk.names.get(folder) {
+            Some(Named::Directory) => {}
+            Some(Named::File(_)) => return Err(NOT_A_FOLDER),
+            None => return Err(NO_FOLDER),
+        }
+    }
+    Ok(())
+}
+
 fn folder_exists(disk: &DiskState, path: &Path) -> Result<(), (DiskErrorKind, &'static str)> {
-    match path.parent().and_then(|parent| disk.names.get(parent)) {
-        Some(Named::Directory) => Ok(()),
-        _ => Err(NO_FOLDER),
+    path.parent().map_or(Err(NO_FOLDER), |parent| is_folder(disk, parent))
+}
+
+/// Whether a name may take the place of another.
+fn may_rename(
+    disk: &DiskState,
+    from: &Path,
+    to: &Path,
+) -> Result<(), (DiskErrorKind, &'static str)> {
+    folder_exists(disk, from)?;
+    folder_exists(disk, to)?;
+    let Some(named) = disk.names.get(from) else { return Err(NO_FILE) };
+    if from == to {
+        return Ok(());
+    }
+    if to.starts_with(from) {
+        return Err((DiskErrorKind::Failed, "a directory cannot be moved into itself"));
+    }
+    match (named, disk.names.get(to)) {
+        (_, None) | (Named::File(_), Some(Named::File(_))) => Ok(()),
+        (Named::File(_), Some(Named::Directory)) => {
+            Err((DiskErrorKind::Failed, "a directory is in the way"))
+        }
+        (Named::Directory, Some(Named::File(_))) => Err(NOT_A_FOLDER),
+        (Named::Directory, Some(Named::Directory)) if disk.names.children(to).is_empty() => Ok(()),
+        (Named::Directory, Some(Named::Directory)) => {
+            Err((DiskErrorKind::Failed, "a directory with something in it is in the way"))
+        }
     }
 }
 
@@ -132,11 +173,11 @@ impl DiskDriver for SimDisk {
         let inode = self.with(DiskOperation::Open, &path, |disk| {
             folder_exists(disk, &path)?;
             let inode = match (disk.names.get(&path), create) {
+                (Some(_), CreateMode::CreateNew) => {
+                    return Err((DiskErrorKind::AlreadyExists, "it exists"));
+                }
                 (Some(Named::Directory), _) => {
                     return Err((DiskErrorKind::Failed, "it is a directory"));
-                }
-                (Some(Named::File(_)), CreateMode::CreateNew) => {
-                    return Err((DiskErrorKind::AlreadyExists, "it exists"));
                 }
                 (Some(Named::File(inode)), _) => inode,
                 (None, CreateMode::Existing) => return Err(NO_FILE),
@@ -159,10 +200,7 @@ impl DiskDriver for SimDisk {
         let (from, to) = (tidy(from), tidy(to));
         self.pass(DiskOperation::Rename, &from, Cost::Write).await?;
         self.with(DiskOperation::Rename, &from, |disk| {
-            if disk.names.get(&from).is_none() {
-                return Err(NO_FILE);
-            }
-            folder_exists(disk, &to)?;
+            may_rename(disk, &from, &to)?;
             if from != to {
                 disk.names.rename(&from, &to);
                 if let Some(Named::File(inode)) = disk.names.get(&to)
@@ -178,22 +216,29 @@ impl DiskDriver for SimDisk {
     async fn remove(&self, path: &Path) -> DiskResult<()> {
         let path = tidy(path);
         self.pass(DiskOperation::Remove, &path, Cost::Write).await?;
-        self.with(DiskOperation::Remove, &path, |disk| match disk.names.get(&path) {
-            Some(Named::File(_)) => {
-                disk.names.remove(&path);
-                Ok(())
+        self.with(DiskOperation::Remove, &path, |disk| {
+            folder_exists(disk, &path)?;
+            match disk.names.get(&path) {
+                Some(Named::File(_)) => {
+                    disk.names.remove(&path);
+                    Ok(())
+                }
+                Some(Named::Directory) => Err((DiskErrorKind::Failed, "it is a directory")),
+                None => Err(NO_FILE),
             }
-            Some(Named::Directory) => Err((DiskErrorKind::Failed, "it is a directory")),
-            None => Err(NO_FILE),
         })
     }
 
     async fn remove_directory(&self, path: &Path) -> DiskResult<()> {
         let path = tidy(path);
         self.pass(DiskOperation::Remove, &path, Cost::Write).await?;
-        self.with(DiskOperation::Remove, &path, |disk| {
-            disk.names.remove_all(&path);
-            Ok(())
+        self.with(DiskOperation::Remove, &path, |disk| match is_folder(disk, &path) {
+            Ok(()) => {
+                disk.names.remove_all(&path);
+                Ok(())
+            }
+            Err((DiskErrorKind::NotFound, _)) => Ok(()),
+            Err(error) => Err(error),
         })?;
         lock(&self.node.indexes).remove_below(&path);
         Ok(())
@@ -208,9 +253,10 @@ impl DiskDriver for SimDisk {
             for ancestor in ancestors {
                 match disk.names.get(ancestor) {
                     Some(Named::Directory) => {}
-                    Some(Named::File(_)) => {
+                    Some(Named::File(_)) if ancestor == path => {
                         return Err((DiskErrorKind::AlreadyExists, "a file is in the way"));
                     }
+                    Some(Named::File(_)) => return Err(NOT_A_FOLDER),
                     None => disk.names.set(ancestor, Named::Directory),
                 }
             }
@@ -222,9 +268,7 @@ impl DiskDriver for SimDisk {
         let path = tidy(path);
         self.pass(DiskOperation::Directory, &path, Cost::Read).await?;
         self.with(DiskOperation::Directory, &path, |disk| {
-            if disk.names.get(&path) != Some(Named::Directory) {
-                return Err(NO_FOLDER);
-            }
+            is_folder(disk, &path)?;
             let entry = |(name, named): (String, Named)| {
                 let length = match named {
                     Named::File(inode) => {
@@ -241,9 +285,7 @@ impl DiskDriver for SimDisk {
     async fn sync_directory(&self, path: &Path) -> DiskResult<()> {
         let path = tidy(path);
         let (upto, first) = self.with(DiskOperation::Sync, &path, |disk| {
-            if disk.names.get(&path) != Some(Named::Directory) {
-                return Err(NO_FOLDER);
-            }
+            is_folder(disk, &path)?;
             let first = disk.names.first_unsynced(&path).unwrap_or_else(|| path.clone());
             Ok((disk.names.sequence(), first))
         })?;
@@ -273,9 +315,7 @@ impl DiskDriver for SimDisk {
     async fn lock(&self, path: &Path) -> DiskResult<Box<dyn DiskLock>> {
         let path = tidy(path);
         self.with(DiskOperation::Lock, &path, |disk| {
-            if disk.names.get(&path) != Some(Named::Directory) {
-                return Err(NO_FOLDER);
-            }
+            is_folder(disk, &path)?;
             if !disk.locks.insert(path.clone()) {
                 return Err((DiskErrorKind::Locked, "another process holds it"));
             }

@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::driver::{Cost, SimDisk};
 use super::{Change, DiskState, SECTOR};
+use crate::mutant;
 use crate::runtime::sim::ambush::Occasion;
 use crate::runtime::sim::crash::CrashOccasion;
 use crate::runtime::sim::keyed::below;
@@ -115,6 +116,11 @@ impl FileDriver for SimFile {
         self.disk.pass(DiskOperation::Read, &self.path, Cost::Read).await?;
         let mut disk = lock(&self.disk.node.disk);
         let rate = disk.settings.read_error_rate;
+        if mutant!("X-past-end")
+            && disk.inodes.get(&self.inode).is_some_and(|inode| offset > inode.current.length())
+        {
+            return Err(self.error(DiskOperation::Read, DiskErrorKind::Failed, "behind the end"));
+        }
         self.injected(&mut disk, DiskOperation::Read, DecisionKind::ReadError, rate)?;
         let bytes = disk
             .inodes

@@ -15,14 +15,14 @@ use crate::runtime::sim::keyed::mix;
 #[derive(Clone)]
 pub(in crate::runtime::sim) struct DiskFork {
     inodes: BTreeMap<u64, ForkedInode>,
-    names: NamesFork,
+    pub(super) names: NamesFork,
 }
 
 #[derive(Clone)]
-struct ForkedInode {
+pub(super) struct ForkedInode {
     path: PathBuf,
-    durable: Content,
-    pending: Vec<Change>,
+    pub(super) durable: Content,
+    pub(super) pending: Vec<Change>,
 }
 
 /// A disk on which everything is durable.
@@ -46,7 +46,7 @@ impl Tear {
             Self::From(first) => sector >= first,
             Self::Only(only) => sector == only,
             Self::AllBut(missing) => sector != missing,
-            Self::Zeros => false,
+            Self::Zeros | Self::Inside => false,
         }
     }
 
@@ -99,11 +99,19 @@ fn unsynced_change(path: &Path, change: &Change, length: u64) -> Unsynced {
         // The length is kept by another mechanism than the bytes.
         fates.push(Fate::Torn(Tear::Zeros));
         possible = possible.saturating_add(1);
+        if *offset < length {
+            fates.push(Fate::Torn(Tear::Inside));
+            possible = possible.saturating_add(1);
+        }
     }
     Unsynced { path: path.to_owned(), what, fates, possible }
 }
 
 impl DiskFork {
+    pub(super) fn inode(&self, number: u64) -> Option<&ForkedInode> {
+        self.inodes.get(&number)
+    }
+
     /// Everything unsynced: of files by their number, then of names, each in the order it was done.
     pub(in crate::runtime::sim) fn unsynced(&self) -> Vec<Unsynced> {
         let mut all = Vec::new();
@@ -136,6 +144,11 @@ impl DiskFork {
             for change in &inode.pending {
                 match (fates.next().unwrap_or(Fate::Kept), change) {
                     (Fate::Lost, _) => {}
+                    (Fate::Torn(Tear::Inside), Change::Write { offset, bytes }) => {
+                        let inside = content.length().saturating_sub(*offset);
+                        let inside = usize::try_from(inside).unwrap_or(usize::MAX);
+                        content.write(*offset, &bytes[..inside.min(bytes.len())]);
+                    }
                     (Fate::Torn(tear), Change::Write { offset, bytes }) => {
                         write_sectors(&mut content, *offset, bytes, |sector| tear.keeps(sector));
                         if tear == Tear::Zeros {

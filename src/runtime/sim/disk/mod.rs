@@ -6,6 +6,7 @@ mod faults;
 mod file;
 mod fork;
 mod names;
+mod possible;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::mutant;
+
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Named {
@@ -74,7 +76,8 @@ impl NamesFork {
     pub(super) fn after(&self, mut keeps: impl FnMut() -> bool) -> Self {
         let mut durable = self.durable.clone();
         for steps in &self.pending {
-            if keeps() {
+            let is_rename = steps.len() > 1;
+            if keeps() || (is_rename && mutant!("X-rename")) {
                 apply(&mut durable, steps);
             }
         }
@@ -167,11 +170,10 @@ impl Names {
         self.change(steps);
     }
 
-    /// Removes a directory and all below it.
+    /// Removes a directory and all below it, one name after the other, the deepest first.
     pub(super) fn remove_all(&mut self, path: &Path) {
-        let steps: Vec<_> = self.below(path).into_iter().map(|(path, _)| (path, None)).collect();
-        if !steps.is_empty() {
-            self.change(steps);
+        for (path, _) in self.below(path).into_iter().rev() {
+            self.remove(&path);
         }
     }
 
