@@ -467,6 +467,8 @@ pub const MUTANTS: &[Mutant] = &[
         "a search by time takes publish times for sorted",
     ),
     by("managed_ledger_model", "T8", "entries carry the time of the first one"),
+    scenario("recording::an_answer_is_owed", "V-cause", "a recording forgets what woke a task"),
+    scenario("determinism::a_recorded_run", "V-wakes", "a recording wakes tasks of its own accord"),
 ];
 
 #[cfg(test)]
