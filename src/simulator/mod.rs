@@ -38,6 +38,8 @@ pub mod nemesis;
 mod node_states;
 /// What is noted of a run that is recorded.
 pub mod noted;
+/// A page that tells one run.
+pub mod page;
 /// What one seed means.
 pub mod plan;
 mod plan_facts;

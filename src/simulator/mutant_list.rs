@@ -468,6 +468,7 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     by("managed_ledger_model", "T8", "entries carry the time of the first one"),
     scenario("recording::an_answer_is_owed", "V-cause", "a recording forgets what woke a task"),
+    unit("page::tests::hostile_text", "V-escape", "a run's own texts are markup on its page"),
     scenario("determinism::a_recorded_run", "V-wakes", "a recording wakes tasks of its own accord"),
 ];
 
