@@ -65,6 +65,10 @@ speed:
 replay SEED TOPOLOGY="cluster":
     cargo run --release -- sim replay {{SEED}} --topology {{TOPOLOGY}}
 
+# A seed as a page for the browser, what happened and what led to it: `just page 42 swarm`.
+page SEED TOPOLOGY="cluster":
+    cargo run --release -- sim replay {{SEED}} --topology {{TOPOLOGY}} --report seed-{{SEED}}.html
+
 # What a failed seed needs to fail, as a test: `just shrink 42 swarm 5m`.
 shrink SEED TOPOLOGY="cluster" BUDGET="1m":
     cargo run --release -- sim shrink {{SEED}} --topology {{TOPOLOGY}} --budget {{BUDGET}}

@@ -19,6 +19,7 @@ mod planted_bugs;
 mod power_loss;
 #[cfg(feature = "mutants")]
 mod reached_marks;
+mod recording;
 mod recovery;
 mod repair;
 mod shrunk_runs;

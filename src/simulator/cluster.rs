@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use super::history::SharedHistory;
 use super::metadata_history::recorder;
+use super::node_states::NodeStates;
+use super::noted::Noted;
 use super::plan::{Plan, Topology};
 use crate::bookie::BookieConfig;
 use crate::ledger::repair::RepairConfig;
 use crate::metadata::MemberLimits;
 use crate::metadata::consensus::Role;
 use crate::node::{MetadataMember, Node, NodeConfig, Roles};
-use crate::runtime::sim::{SimNode, World};
+use crate::runtime::sim::{Note, Recorder, SimNode, World};
 use crate::runtime::{Runtime, Shutdown};
 
 /// Longest message in a run, bytes.
@@ -29,9 +31,15 @@ struct Slot {
     /// The running node, once started.
     node: Option<Arc<Node>>,
     /// The process gave up (failed start, poisoned) and must be started again.
-    gave_up: Option<String>,
+    gave_up: Option<GaveUp>,
     /// The process is to stop in order.
     stop: Shutdown,
+}
+
+/// Why a process gave up, and the record of that, if the run is recorded.
+struct GaveUp {
+    reason: String,
+    record: u32,
 }
 
 /// One node of the cluster.
@@ -55,6 +63,7 @@ pub struct Cluster {
     world: World,
     /// Restarts after a node gave up by itself.
     pub gave_up: u64,
+    states: NodeStates,
 }
 
 fn locked(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
@@ -76,7 +85,7 @@ impl Cluster {
                 gave_up_because: None,
             })
             .collect();
-        Self { nodes, world: world.clone(), gave_up: 0 }
+        Self { nodes, world: world.clone(), gave_up: 0, states: NodeStates::default() }
     }
 
     /// Addresses of the brokers' Pulsar ports, as a service URL.
@@ -113,17 +122,18 @@ impl Cluster {
         let now = self.world.now();
         for node in &mut self.nodes {
             let gave_up = locked(&node.slot).gave_up.take();
-            if let Some(reason) = gave_up {
+            if let Some(GaveUp { reason, record }) = gave_up {
                 tracing::info!(node = node.machine.name(), reason, "gave up, will be restarted");
                 self.gave_up += 1;
                 node.gave_up_because = Some(reason);
-                node.machine.crash();
+                self.world.recorder().owing(record, || node.machine.crash());
                 node.down_until = now + Duration::from_millis(500);
             }
             if !node.machine.is_running() && now >= node.down_until {
-                node.start();
+                node.start(self.world.recorder());
             }
         }
+        self.states.look(&self.nodes, self.world.recorder());
     }
 
     /// The bookie of this number, from 0, in a cluster.
@@ -182,20 +192,28 @@ impl ClusterNode {
         format!("{}:{RPC_PORT}", self.machine.host())
     }
 
-    fn start(&self) {
+    fn start(&self, recorder: &Recorder) {
         *locked(&self.slot) = Slot::default();
         let (slot, config) = (Arc::clone(&self.slot), self.config.clone());
-        self.machine.start(move |runtime| live(runtime, config, slot));
+        let recorder = recorder.clone();
+        self.machine.start(move |runtime| async move {
+            let reason = live(runtime, config, &slot).await;
+            let gave_up =
+                recorder.note(|| Note::from(Noted::GaveUp).following().text(reason.clone()));
+            let mut slot = locked(&slot);
+            slot.node = None;
+            slot.gave_up = Some(GaveUp { reason, record: gave_up });
+        });
     }
 }
 
-/// The life of one process.
-async fn live(runtime: Runtime, config: NodeConfig, slot: Arc<Mutex<Slot>>) {
-    let reason = match Node::start(runtime, config).await {
+/// The life of one process; answers why it ended.
+async fn live(runtime: Runtime, config: NodeConfig, slot: &Mutex<Slot>) -> String {
+    match Node::start(runtime, config).await {
         Ok(node) => {
             let node = Arc::new(node);
             let stop = {
-                let mut slot = locked(&slot);
+                let mut slot = locked(slot);
                 slot.node = Some(Arc::clone(&node));
                 slot.stop.signal()
             };
@@ -207,17 +225,14 @@ async fn live(runtime: Runtime, config: NodeConfig, slot: Arc<Mutex<Slot>>) {
             match failed {
                 Some(reason) => reason,
                 None => {
-                    locked(&slot).node = None;
+                    locked(slot).node = None;
                     stop_in_order(node).await;
                     "stopped in order".to_owned()
                 }
             }
         }
         Err(error) => error.to_string(),
-    };
-    let mut slot = locked(&slot);
-    slot.node = None;
-    slot.gave_up = Some(reason);
+    }
 }
 
 async fn stop_in_order(node: Arc<Node>) {

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use super::checkers::FinalChain;
 use super::metadata_history::MetadataHistory;
+use super::noted::Noted;
 use crate::domain::Position;
+use crate::runtime::sim::{Note, Recorder};
 
 /// Where a message is: its entry, and its index there if the entry is a batch (else -1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,6 +92,14 @@ pub struct AckRecord {
     pub receipt_at: Option<u64>,
 }
 
+impl AckRecord {
+    /// As a recording has it.
+    fn note(&self, noted: Noted, number: u64) -> Note {
+        let text = format!("{} {}, at {}", self.topic, self.subscription, self.position);
+        Note::from(noted).facts(place_facts(number, self.position)).text(text)
+    }
+}
+
 /// A session of a subscription that only acknowledges cumulatively: what it gets has no gaps.
 #[derive(Clone, Debug)]
 pub struct RewindRecord {
@@ -149,6 +159,10 @@ pub struct History {
     next_number: u64,
     next_producer: u32,
     next_session: u32,
+    /// Writes down what happens as it happens, if the run is recorded.
+    recorder: Recorder,
+    /// Records of what has no answer yet, if the run is recorded.
+    asked: BTreeMap<(u8, u64), u32>,
 }
 
 /// The one clock all events of a history are stamped with: the same for every client, whatever their nodes'
@@ -176,6 +190,13 @@ impl SharedHistory {
     /// The history, locked; never hold it across an await.
     pub fn lock(&self) -> MutexGuard<'_, History> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A history that notes in this recording what happens.
+    pub fn recorded(recorder: Recorder) -> Self {
+        let history = Self::default();
+        history.lock().recorder = recorder;
+        history
     }
 }
 
@@ -205,7 +226,32 @@ impl History {
             broker: String::new(),
         };
         self.publishes.insert(number, record);
+        self.note_question(Noted::Publish, number.0, || {
+            let facts = [number.0 as i64, i64::from(producer), 0];
+            Note::from(Noted::Publish).facts(facts).text(topic)
+        });
         number
+    }
+
+    /// Notes, in a recording, what a client asks; the number is the client's own among its sort.
+    pub fn note_question(&mut self, what: Noted, number: u64, note: impl FnOnce() -> Note) {
+        let record = self.recorder.note(note);
+        if record != 0 {
+            self.asked.insert((what as u8, number), record);
+        }
+    }
+
+    /// Notes, in a recording, what came of it.
+    pub fn note_answer(&mut self, what: Noted, number: u64, note: impl FnOnce(&Self) -> Note) {
+        let record = self.recorder.note(|| note(self));
+        if let Some(question) = self.asked.remove(&(what as u8, number)) {
+            self.recorder.also(record, question);
+        }
+    }
+
+    /// Notes something of a client, in a recording.
+    pub fn note(&self, note: impl FnOnce() -> Note) {
+        self.recorder.note(note);
     }
 
     /// Records which broker a message was sent to.
@@ -220,12 +266,33 @@ impl History {
         if let Some(record) = self.publishes.get_mut(&number) {
             record.fate = fate;
         }
+        self.note_answer(Noted::Publish, number.0, |_| match fate {
+            PublishFate::Committed(place) => Note::from(Noted::Committed)
+                .facts(place_facts(number.0, place))
+                .text(place.to_string()),
+            _ => Note::from(Noted::Rejected).facts([number.0 as i64, 0, 0]),
+        });
+    }
+
+    /// Records a delivery.
+    pub fn delivered(&mut self, delivery: DeliveryRecord) {
+        self.recorder.note(|| {
+            let number = delivery.number.map_or(0, |number| number.0);
+            let DeliveryRecord { topic, subscription, session, position, .. } = &delivery;
+            let text = format!("{topic} {subscription}, session {session}, at {position}");
+            Note::from(Noted::Delivered).facts(place_facts(number, *position)).text(text)
+        });
+        self.deliveries.push(delivery);
     }
 
     /// Records an acknowledgement without receipt; answers its number.
     pub fn asked_ack(&mut self, ack: AckRecord) -> usize {
+        let number = self.acks.len();
+        self.note_question(Noted::Acknowledge, number as u64, || {
+            ack.note(Noted::Acknowledge, number as u64)
+        });
         self.acks.push(ack);
-        self.acks.len() - 1
+        number
     }
 
     /// Records when the receipt of an acknowledgement came.
@@ -233,6 +300,10 @@ impl History {
         if let Some(record) = self.acks.get_mut(ack) {
             record.receipt_at = Some(at);
         }
+        self.note_answer(Noted::Acknowledge, ack as u64, |history| {
+            let record = history.acks.get(ack);
+            record.map(|record| record.note(Noted::Acknowledged, ack as u64)).unwrap_or_default()
+        });
     }
 
     /// A message of the final log that a subscription has not got yet, in words; `None` if there is none.
@@ -271,6 +342,11 @@ impl History {
             PublishFate::Rejected | PublishFate::Unknown => None,
         })
     }
+}
+
+/// A number and a place, as a recording has them.
+fn place_facts(number: u64, place: Place) -> [i64; 3] {
+    [number as i64, place.position.ledger.0 as i64, place.position.entry.0]
 }
 
 /// Bytes of a body before the filler.

@@ -146,6 +146,7 @@ pub struct MetadataHistory {
     pub consensus: Vec<ConsensusFact>,
     next_value: u64,
     next_stream: u32,
+    next_call: u64,
 }
 
 impl MetadataHistory {
@@ -153,6 +154,12 @@ impl MetadataHistory {
     pub fn new_value(&mut self) -> u64 {
         self.next_value += 1;
         self.next_value
+    }
+
+    /// A fresh number for a call on a register.
+    pub fn new_call(&mut self) -> u64 {
+        self.next_call += 1;
+        self.next_call
     }
 
     /// A fresh number for a watch.

@@ -22,6 +22,7 @@ mod draw;
 pub mod history;
 /// How long healed clusters take.
 pub mod liveness;
+mod log_notes;
 /// Looking whether tests reach the marks they have to.
 #[cfg(feature = "mutants")]
 pub mod mark_hunt;
@@ -36,6 +37,11 @@ pub mod mutant_hunt;
 pub mod mutant_list;
 /// Injects faults.
 pub mod nemesis;
+mod node_states;
+/// What is noted of a run that is recorded.
+pub mod noted;
+/// A page that tells one run.
+pub mod page;
 /// What one seed means.
 pub mod plan;
 mod plan_facts;
@@ -62,7 +68,7 @@ use report::Report;
 use trial::Trial;
 
 use crate::invariant::marks;
-use crate::runtime::sim::{RunReport, World, WorldSettings};
+use crate::runtime::sim::{Recorder, RunReport, World, WorldSettings};
 
 /// Virtual time after which a run is given up: well above all phases together.
 const TIME_LIMIT: Duration = Duration::from_secs(1200);
@@ -73,11 +79,25 @@ const TRACE_CAPACITY: usize = 1 << 20;
 /// Does one trial in this process and says what was found. `real_ms` and `cpu_ms` are left 0 for the caller,
 /// who may look at real clocks. A bug that it names must be planted already.
 pub fn run(trial: &Trial, trace: bool) -> (Report, RunReport<()>) {
+    run_recorded(trial, trace, Recorder::default())
+}
+
+/// The same, with a recorder that writes down what happens. The run is the same with it as without.
+pub fn run_recorded(trial: &Trial, trace: bool, recorder: Recorder) -> (Report, RunReport<()>) {
+    if !recorder.is_on() {
+        return run_within(trial, trace, recorder);
+    }
+    let logs = log_notes::LogNotes(recorder.clone());
+    tracing::subscriber::with_default(logs, || run_within(trial, trace, recorder))
+}
+
+fn run_within(trial: &Trial, trace: bool, recorder: Recorder) -> (Report, RunReport<()>) {
     let plan = Arc::new(Plan::of(trial));
-    let history = SharedHistory::default();
+    let history = SharedHistory::recorded(recorder.clone());
     let settings = WorldSettings {
         time_limit: TIME_LIMIT,
         trace_capacity: if trace { TRACE_CAPACITY } else { 0 },
+        recorder,
         ..WorldSettings::default()
     };
     let (run_plan, run_history) = (Arc::clone(&plan), history.clone());
@@ -95,6 +115,7 @@ pub fn run(trial: &Trial, trace: bool) -> (Report, RunReport<()>) {
         event_count: ended.event_count,
         trace: ended.trace,
         virtual_time: ended.virtual_time,
+        recording: ended.recording,
     };
     (report, rest)
 }

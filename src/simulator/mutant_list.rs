@@ -487,6 +487,9 @@ pub const MUTANTS: &[Mutant] = &[
         "a search by time takes publish times for sorted",
     ),
     by("managed_ledger_model", "T8", "entries carry the time of the first one"),
+    scenario("recording::an_answer_is_owed", "V-cause", "a recording forgets what woke a task"),
+    unit("page::tests::hostile_text", "V-escape", "a run's own texts are markup on its page"),
+    scenario("determinism::a_recorded_run", "V-wakes", "a recording wakes tasks of its own accord"),
     by("fidelity", "X-past-end", "the simulated disk: a read behind the end is an error"),
     by("fidelity", "X-rename", "the simulated disk: an unsynced renaming always survives"),
 ];

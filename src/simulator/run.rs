@@ -9,11 +9,12 @@ use super::clients::{Clients, Machine, Outcome, SETUP_LIMIT, Stage, TICK};
 use super::cluster::Cluster;
 use super::history::{HistoryClock, SharedHistory};
 use super::nemesis::Nemesis;
+use super::noted::{COME_BACK, Noted};
 use super::plan::{FaultKind, Plan, Topology};
 use super::workloads::property;
 use crate::bookie::Bookie;
 use crate::runtime::Runtime;
-use crate::runtime::sim::{SimNode, World};
+use crate::runtime::sim::{Note, SimNode, World};
 
 /// Longest wait for an operator's change of members to end.
 const OPERATOR_LIMIT: Duration = Duration::from_secs(120);
@@ -87,24 +88,34 @@ pub(super) async fn run(world: World, plan: Arc<Plan>, history: SharedHistory) -
     };
     let mut run = Run { clients: Clients::new(stage, plan, history) };
     let mut outcome = Outcome::default();
+    run.phase("set-up");
     if let Err(detail) = run.clients.set_up().await {
         outcome.fail("P6", "set_up", detail);
         return outcome;
     }
     run.clients.start_workloads();
     run.clients.start_register_clients();
+    run.phase("storm");
     run.storm(&mut outcome).await;
+    run.phase(COME_BACK);
     if let Err(detail) = run.clients.come_back(&mut outcome).await {
         outcome.fail("P6", "liveness", detail);
     } else {
+        run.phase("full replication");
         run.await_replication(&mut outcome).await;
     }
+    run.phase("checks");
     run.check(&mut outcome).await;
     outcome.gave_up = run.clients.stage.cluster.gave_up;
     outcome
 }
 
 impl Run {
+    /// Notes, in a recording, what begins.
+    fn phase(&self, name: &str) {
+        self.clients.stage.world.recorder().note(|| Note::from(Noted::Phase).text(name));
+    }
+
     async fn storm(&mut self, outcome: &mut Outcome) {
         let Clients { stage, plan, .. } = &mut self.clients;
         let machines = vec![stage.producer_machine.clone(), stage.consumer_machine.clone()];

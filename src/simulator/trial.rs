@@ -77,6 +77,11 @@ impl Trial {
         let words: Vec<String> = self.arguments().into_iter().map(quoted).collect();
         format!("seawall sim replay {}", words.join(" "))
     }
+
+    /// The command that does it again, and makes a page of it.
+    pub fn page_command(&self) -> String {
+        format!("{} --report seed-{}.html", self.replay_command(), self.seed)
+    }
 }
 
 #[cfg(test)]
@@ -90,6 +95,7 @@ mod tests {
             trial.replay_command(),
             "seawall sim replay 42 --topology cluster --profile swarm"
         );
+        assert!(trial.page_command().ends_with(" --profile swarm --report seed-42.html"));
         trial.mutant = Some("S8".to_owned());
         assert!(trial.replay_command().ends_with(" --mutant S8"));
         trial.cuts.messages = Some(3);

@@ -4,8 +4,10 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::runtime::sim::{Recorder, Recording, RecordingLimits, RunReport};
 use crate::simulator::checkers::Violation;
 use crate::simulator::report::Report;
+use crate::simulator::run_recorded;
 use crate::simulator::trial::Trial;
 
 /// A seed that runs longer than this in real time is hung.
@@ -19,6 +21,25 @@ const STDERR_BYTES_MAX: usize = 3000;
 
 /// Does the trial in this process.
 pub fn run_here(trial: Trial, trace: bool) -> Result<Report, String> {
+    let (report, run) = run_in_world(trial, trace, Recorder::default())?;
+    for decision in run.decisions.iter().filter(|_| trace) {
+        eprintln!("{:>12.3} ms  {:?}", decision.at as f64 / 1e6, decision.key);
+    }
+    Ok(report)
+}
+
+/// Does the trial in this process and records it.
+pub fn record_here(trial: Trial) -> Result<(Report, Recording), String> {
+    let recorder = Recorder::within(RecordingLimits::default());
+    let (report, run) = run_in_world(trial, false, recorder)?;
+    Ok((report, run.recording))
+}
+
+fn run_in_world(
+    trial: Trial,
+    trace: bool,
+    recorder: Recorder,
+) -> Result<(Report, RunReport<()>), String> {
     match trial.mutant.as_deref() {
         None => {}
         #[cfg(feature = "mutants")]
@@ -32,15 +53,12 @@ pub fn run_here(trial: Trial, trace: bool) -> Result<Report, String> {
     let world = std::thread::Builder::new()
         .name("world".to_owned())
         .stack_size(WORLD_STACK_BYTES)
-        .spawn(move || (crate::simulator::run(&trial, trace), thread_cpu_ms()))
+        .spawn(move || (run_recorded(&trial, trace, recorder), thread_cpu_ms()))
         .map_err(|error| format!("no thread for the world: {error}"))?;
     let ((mut report, run), cpu_ms) = world.join().map_err(|_| "the run panicked".to_owned())?;
     report.real_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     report.cpu_ms = cpu_ms.unwrap_or(report.real_ms);
-    for decision in run.decisions.iter().filter(|_| trace) {
-        eprintln!("{:>12.3} ms  {:?}", decision.at as f64 / 1e6, decision.key);
-    }
-    Ok(report)
+    Ok((report, run))
 }
 
 /// Processor time this thread has had, where the system tells: unlike real time it does not grow when others

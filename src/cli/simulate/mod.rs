@@ -25,13 +25,17 @@ mod table;
 mod totals;
 mod trial_options;
 
+use std::path::{Path, PathBuf};
+
 use clap::{Args, Subcommand};
 
+use output_file::OutputFile;
 use seeds::Seeds;
 use trial_options::TrialOptions;
 
 use super::output::{complain, say_json};
 use super::{FAILED, GOOD, USAGE};
+use crate::simulator::page::page;
 use crate::simulator::report::Report;
 
 /// The simulator.
@@ -51,9 +55,12 @@ enum Action {
     ///   seawall sim run --seeds 0..50 --topology standalone --twice
     #[command(verbatim_doc_comment)]
     Run(campaign::RunOptions),
-    /// Run one seed again and print its events.
+    /// Run one seed again and print its events, or make a page of them.
     ///
-    /// Example: seawall sim replay 42 --topology cluster
+    /// Examples:
+    ///   seawall sim replay 42 --topology cluster
+    ///   seawall sim replay 42 --topology cluster --report seed-42.html
+    #[command(verbatim_doc_comment)]
     Replay(ReplayOptions),
     /// Leave out of a failed run what it does not need to fail, and print the rest as a test.
     ///
@@ -88,6 +95,9 @@ struct ReplayOptions {
     seed: u64,
     #[command(flatten)]
     trial: TrialOptions,
+    /// Write the run as one HTML page instead of printing its events: what happened where, and what led to it.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -116,7 +126,36 @@ pub fn simulate(command: SimulateCommand) -> u8 {
             // A parent that is gone reads nothing.
             say_json(report);
         }),
-        Action::Replay(options) => one(options.seed, &options.trial, true, table::print_report),
+        Action::Replay(options) => match &options.report {
+            None => one(options.seed, &options.trial, true, table::print_report),
+            Some(path) => told_on_a_page(options.seed, &options.trial, path),
+        },
+    }
+}
+
+/// Runs one seed here, shows its report and makes a page of it.
+fn told_on_a_page(seed: u64, options: &TrialOptions, path: &Path) -> u8 {
+    let begun = options.check().and_then(|()| OutputFile::begin(path));
+    let file = match begun {
+        Ok(file) => file,
+        Err(error) => {
+            complain(&error);
+            return USAGE;
+        }
+    };
+    let told = child::record_here(options.trial(seed)).and_then(|(report, recording)| {
+        table::print_report(&report);
+        let page = page(&report, &recording).map_err(|error| format!("no page: {error}"))?;
+        file.finish(&page)?;
+        Ok(report.violations.is_empty())
+    });
+    match told {
+        Ok(true) => GOOD,
+        Ok(false) => FAILED,
+        Err(error) => {
+            complain(&error);
+            FAILED
+        }
     }
 }
 

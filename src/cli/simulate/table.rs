@@ -18,6 +18,7 @@ pub(super) fn failure(report: &Report) -> String {
         let _ = write!(text, "\n  {violation}");
     }
     let _ = write!(text, "\n  replay: {}", trial.replay_command());
+    let _ = write!(text, "\n  page:   {}", trial.page_command());
     text
 }
 

@@ -38,6 +38,8 @@ pub(super) enum Action {
 struct Entry {
     at: u64,
     sequence: u64,
+    /// What it is owed to, in a recording.
+    cause: u32,
     action: Action,
 }
 
@@ -75,13 +77,13 @@ pub(super) struct Agenda {
 
 impl Agenda {
     /// Schedules an action; returns the driver's waker if it must look again.
-    fn add(&mut self, at: u64, action: Action) -> Option<Waker> {
+    fn add(&mut self, at: u64, cause: u32, action: Action) -> Option<Waker> {
         if self.closed {
             return None;
         }
         let at = at.div_ceil(MILLISECOND) * MILLISECOND;
         self.sequence += 1;
-        self.heap.push(Reverse(Entry { at, sequence: self.sequence, action }));
+        self.heap.push(Reverse(Entry { at, sequence: self.sequence, cause, action }));
         let early = self.armed.first().is_none_or(|first| at < *first);
         if early && !self.driving { self.driver.clone() } else { None }
     }
@@ -89,7 +91,7 @@ impl Agenda {
 
 /// Performs an action at a virtual time (nanoseconds since the start of the run).
 pub(super) fn schedule(shared: &Shared, at: u64, action: Action) {
-    let waker = lock(&shared.agenda).add(at, action);
+    let waker = lock(&shared.agenda).add(at, shared.recorder().cause(), action);
     if let Some(waker) = waker {
         waker.wake();
     }
@@ -112,23 +114,21 @@ pub(super) fn drive(shared: Arc<Shared>) -> impl Future<Output = ()> + Send {
         let now = shared.now();
         lock(&shared.agenda).driving = true;
         loop {
-            let action = {
+            let due = {
                 let mut agenda = lock(&shared.agenda);
                 match agenda.heap.peek() {
                     Some(Reverse(entry)) if entry.at <= now => {
-                        agenda.heap.pop().map(|Reverse(entry)| entry.action)
+                        agenda.heap.pop().map(|Reverse(entry)| entry)
                     }
                     _ => None,
                 }
             };
-            match action {
-                None => break,
-                Some(Action::Wake(waker)) => waker.wake(),
-                Some(Action::NodeTimer { node }) => shared.fire_node_timers(node),
-                Some(Action::Deliver { connection, from_end }) => {
-                    shared.deliver(connection, from_end);
-                }
-            }
+            let Some(Entry { cause, action, .. }) = due else { break };
+            shared.recorder().owing(cause, || match action {
+                Action::Wake(waker) => waker.wake(),
+                Action::NodeTimer { node } => shared.fire_node_timers(node),
+                Action::Deliver { connection, from_end } => shared.deliver(connection, from_end),
+            });
         }
         let mut agenda = lock(&shared.agenda);
         agenda.driving = false;

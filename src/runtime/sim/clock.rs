@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 use super::agenda::{Action, schedule};
 use super::lock;
 use super::node::NodeState;
+use super::recorder::{Happening, Note};
 use super::world::Shared;
 use crate::domain::{Instant, WallTime};
 use crate::runtime::ClockSource;
@@ -147,6 +148,10 @@ impl NodeState {
             schedule(shared, at, Action::NodeTimer { node: self.id });
         }
         let fired = due.len() as u64;
+        if fired > 0 {
+            let note = || Note::from(Happening::Timer).on(self.id).because(0);
+            shared.recorder().note(|| note().facts([fired as i64, 0, 0]));
+        }
         for waker in due {
             waker.wake();
         }

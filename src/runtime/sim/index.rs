@@ -13,6 +13,7 @@ use super::crash::{CrashOccasion, Fate, Unsynced, UnsyncedChange};
 use super::keyed::{below, keyed, mix, with_tail};
 use super::lock;
 use super::node::{NodeState, SimNode};
+use super::recorder::{Happening, Note};
 use super::tape::{DecisionKind, Site};
 use super::trace::EventKind;
 use super::world::Shared;
@@ -255,6 +256,11 @@ pub(super) struct SimIndexes {
     pub(super) start: u64,
 }
 
+fn index_note(node: u32, operation: &str, path: &Path, count: u64) -> Note {
+    let text = format!("{operation} {}", path.display());
+    Note::from(Happening::Index).on(node).facts([count as i64, 0, 0]).text(text)
+}
+
 fn failed(operation: &'static str, detail: &str) -> IndexError {
     IndexError { operation, detail: detail.to_owned() }
 }
@@ -282,6 +288,7 @@ impl IndexFactoryDriver for SimIndexes {
         }
         lock(&self.node.disk).add_directory(&path);
         self.shared.event(EventKind::Index, [u64::from(self.node.id), 0, 0]);
+        self.shared.recorder().note(|| index_note(self.node.id, "open", &path, 0));
         let (shared, node) = (Arc::clone(&self.shared), Arc::clone(&self.node));
         Ok(Arc::new(SimIndex { shared, node, start: self.start, path }))
     }
@@ -294,6 +301,7 @@ impl IndexFactoryDriver for SimIndexes {
         lock(&self.node.indexes).remove_below(&path);
         lock(&self.node.disk).drop_directory(&path);
         self.shared.event(EventKind::Index, [u64::from(self.node.id), 1, 0]);
+        self.shared.recorder().note(|| index_note(self.node.id, "destroy", &path, 0));
         Ok(())
     }
 }
@@ -377,6 +385,7 @@ impl IndexDriver for SimIndex {
             Ok(())
         })?;
         self.shared.event(EventKind::Index, [u64::from(self.node.id), 2, count]);
+        self.shared.recorder().note(|| index_note(self.node.id, "apply to", &self.path, count));
         Ok(())
     }
 
@@ -412,6 +421,7 @@ impl IndexDriver for SimIndex {
             Ok(())
         })?;
         self.shared.event(EventKind::Index, [u64::from(self.node.id), 3, upto]);
+        self.shared.recorder().note(|| index_note(self.node.id, "flush", &self.path, upto));
         self.node.crash_point(&self.shared, CrashOccasion::SyncDone, &self.path);
         Ok(())
     }

@@ -13,6 +13,7 @@ mod index;
 mod keyed;
 mod network;
 mod node;
+mod recorder;
 mod settings;
 mod tape;
 mod tasks;
@@ -27,6 +28,7 @@ pub use crash::{
 };
 pub use disk::Rotted;
 pub use node::SimNode;
+pub use recorder::{Happening, NOTES_BEGIN, Note, Record, Recorder, Recording, RecordingLimits};
 pub use settings::{DiskSettings, LinkSettings, WorldSettings};
 pub use tape::{Decision, DecisionKey, DecisionKind, TapeMask};
 pub use trace::{EventKind, TraceEvent};

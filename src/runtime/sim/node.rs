@@ -13,6 +13,7 @@ use super::index::{IndexState, SimIndexes};
 use super::keyed::{KeyedRandom, below, keyed};
 use super::lock;
 use super::network::SimNetwork;
+use super::recorder::{Happening, Note};
 use super::tape::{DecisionKind, Site};
 use super::tasks::SimTasks;
 use super::trace::EventKind;
@@ -40,6 +41,8 @@ struct Life {
     paused: bool,
     site: Site,
     runtime: Option<Runtime>,
+    /// The record of when it went down last.
+    went_down: u32,
 }
 
 impl NodeState {
@@ -51,7 +54,8 @@ impl NodeState {
         disk: DiskState,
         indexes: IndexState,
     ) -> Self {
-        let life = Life { starts: 0, paused: false, site: Site::new(id, 0), runtime: None };
+        let site = Site::new(id, 0);
+        let life = Life { starts: 0, paused: false, site, runtime: None, went_down: 0 };
         Self {
             id,
             name: name.to_owned(),
@@ -90,6 +94,13 @@ impl NodeState {
             shared.madsim.kill(self.madsim);
             shared.node_down(self.id);
             shared.event(how, [u64::from(self.id), start, 0]);
+            let what = match how {
+                EventKind::PowerLoss => Happening::PowerLoss,
+                _ => Happening::Crash,
+            };
+            let down =
+                shared.recorder().note(|| Note::from(what).on(self.id).facts([start as i64, 0, 0]));
+            lock(&self.life).went_down = down;
             lock(&self.indexes).crash(shared);
         }
         let mut disk = lock(&self.disk);
@@ -143,16 +154,20 @@ impl SimNode {
         let (shared, node) = (&self.shared, &self.state);
         shared.madsim.restart(node.madsim);
         let handle = shared.madsim.get_node(node.madsim).expect("the node was created");
-        let start = {
+        let (start, went_down) = {
             let mut life = lock(&node.life);
             life.starts += 1;
             life.paused = false;
-            life.starts
+            (life.starts, life.went_down)
         };
         let origin = below(keyed(&[shared.seed, 4, u64::from(node.id), start]), 1 << 40);
         lock(&node.clock).restart(origin, shared.now());
         node.running.store(start, Ordering::Relaxed);
         shared.event(EventKind::Start, [u64::from(node.id), start, 0]);
+        shared.recorder().note(|| {
+            let note = Note::from(Happening::Start).on(node.id).because(went_down);
+            note.facts([start as i64, 0, 0])
+        });
         let random = KeyedRandom { seed: shared.seed, node: u64::from(node.id), start };
         let (shared, node) = (Arc::clone(shared), Arc::clone(node));
         let disk = SimDisk { shared: Arc::clone(&shared), node: Arc::clone(&node), start };
@@ -234,6 +249,7 @@ impl SimNode {
         lock(&self.state.life).paused = true;
         self.shared.madsim.pause(self.state.madsim);
         self.shared.event(EventKind::Pause, [u64::from(self.id()), 0, 0]);
+        self.shared.recorder().note(|| Note::from(Happening::Pause).on(self.id()));
         true
     }
 
@@ -242,6 +258,7 @@ impl SimNode {
         if std::mem::take(&mut lock(&self.state.life).paused) {
             self.shared.madsim.resume(self.state.madsim);
             self.shared.event(EventKind::Resume, [u64::from(self.id()), 0, 0]);
+            self.shared.recorder().note(|| Note::from(Happening::Resume).on(self.id()));
         }
     }
 
@@ -253,6 +270,7 @@ impl SimNode {
         lock(&self.state.disk).wipe();
         lock(&self.state.indexes).wipe();
         self.shared.event(EventKind::DiskFault, [u64::from(self.id()), 0, 0]);
+        self.shared.recorder().note(|| Note::from(Happening::Wiped).on(self.id()));
         true
     }
 
@@ -266,6 +284,9 @@ impl SimNode {
         lock(&self.state.indexes).swap(&mut lock(&other.state.indexes));
         let facts = [u64::from(self.id()), u64::from(other.id()), 3];
         self.shared.event(EventKind::DiskFault, facts);
+        self.shared.recorder().note(|| {
+            Note::from(Happening::Swapped).on(self.id()).facts([i64::from(other.id()), 0, 0])
+        });
         true
     }
 
@@ -296,6 +317,10 @@ impl SimNode {
         let now = self.shared.now();
         lock(&self.state.clock).wall.step(now, milliseconds.saturating_mul(1_000_000));
         self.shared.event(EventKind::Clock, [u64::from(self.id()), milliseconds as u64, 0]);
+        self.shared.recorder().note(|| {
+            let text = format!("the wall clock jumped by {milliseconds} ms");
+            Note::from(Happening::ClockWrong).on(self.id()).text(text)
+        });
         true
     }
 
@@ -308,6 +333,25 @@ impl SimNode {
         clock.wall.step(now, -error);
     }
 
+    fn record_clock(&self, face: ClockFace, drift_ppm: Option<i64>, frozen: Option<bool>) {
+        let face = match face {
+            ClockFace::Monotonic => "the monotonic clock",
+            ClockFace::Wall => "the wall clock",
+        };
+        self.shared.recorder().note(|| {
+            match (drift_ppm.unwrap_or(0), frozen) {
+                (0, Some(true)) => {
+                    Note::from(Happening::ClockWrong).text(format!("{face} stands still"))
+                }
+                (0, _) => Note::from(Happening::ClockRight).text(face),
+                (ppm, _) => {
+                    Note::from(Happening::ClockWrong).text(format!("{face} drifts by {ppm} ppm"))
+                }
+            }
+            .on(self.id())
+        });
+    }
+
     fn change_clock(&self, face: ClockFace, drift_ppm: Option<i64>, frozen: Option<bool>) {
         let now = self.shared.now();
         {
@@ -318,6 +362,7 @@ impl SimNode {
             };
             face.change(now, drift_ppm, frozen);
         }
+        self.record_clock(face, drift_ppm, frozen);
         let facts = [u64::from(self.id()), face as u64, drift_ppm.unwrap_or(0) as u64];
         self.shared.event(EventKind::Clock, facts);
         self.state.replan_timers(&self.shared);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::recorder::Recorder;
 use super::tape::TapeMask;
 
 /// One run.
@@ -23,6 +24,8 @@ pub struct WorldSettings {
     pub stream_window: usize,
     /// Share of reads and writes on streams that are cut short.
     pub short_io_rate: f64,
+    /// Writes down what happens, unless it is off.
+    pub recorder: Recorder,
 }
 
 impl Default for WorldSettings {
@@ -36,6 +39,7 @@ impl Default for WorldSettings {
             disk: DiskSettings::default(),
             stream_window: 256 * 1024,
             short_io_rate: 0.02,
+            recorder: Recorder::default(),
         }
     }
 }
@@ -116,4 +120,43 @@ impl Default for DiskSettings {
             lossy: true,
         }
     }
+}
+
+impl LinkSettings {
+    /// How it is unlike this, in words.
+    pub(super) fn differences(&self, usual: &Self) -> String {
+        let mut words = Vec::new();
+        if (self.latency, self.tail) != (usual.latency, usual.tail) {
+            words.push(format!("latency {:?} and a tail of {:?}", self.latency, self.tail));
+        }
+        if let Some(rate) = self.bandwidth {
+            words.push(format!("{rate} bytes a second"));
+        }
+        words.extend(share("segments are lost", self.loss_rate));
+        words.extend(share("segments break their stream", self.reset_rate));
+        words.join(", ")
+    }
+}
+
+impl DiskSettings {
+    /// How it is unlike this, in words.
+    pub(super) fn differences(&self, usual: &Self) -> String {
+        let mut words = Vec::new();
+        if self.slowness != usual.slowness {
+            words.push(format!("{} times as slow", self.slowness));
+        }
+        if self.capacity != usual.capacity {
+            words.push(format!("room for {} bytes", self.capacity));
+        }
+        words.extend(share("reads fail", self.read_error_rate));
+        words.extend(share("writes fail", self.write_error_rate));
+        words.extend(share("syncs fail", self.sync_error_rate));
+        words.extend(share("writes land elsewhere", self.misdirected_write_rate));
+        words.extend(share("flushes of indexes fail", self.index_flush_error_rate));
+        words.join(", ")
+    }
+}
+
+fn share(what: &str, rate: f64) -> Option<String> {
+    (rate > 0.0).then(|| format!("{:.0} % of {what}", rate * 100.0))
 }

@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::node::NodeState;
+use super::recorder::Traced;
 use super::world::Shared;
 use crate::runtime::TaskDriver;
 
@@ -29,7 +30,8 @@ impl TaskDriver for SimTasks {
             return Box::new(|| ());
         }
         let (shared, node, start) = (Arc::clone(&self.shared), Arc::clone(&self.node), self.start);
-        let task = self.handle.spawn(async move {
+        let recorder = shared.recorder().clone();
+        let work = async move {
             if let Err(panic) = AssertUnwindSafe(future).catch_unwind().await {
                 let text = panic
                     .downcast_ref::<&str>()
@@ -38,7 +40,11 @@ impl TaskDriver for SimTasks {
                     .unwrap_or_else(|| "a panic without a text".to_owned());
                 shared.task_panicked(&node, start, name, text);
             }
-        });
+        };
+        let task = match recorder.is_on() {
+            false => self.handle.spawn(work),
+            true => self.handle.spawn(Traced::new(&recorder, self.node.id, Box::pin(work))),
+        };
         let abort = task.abort_handle();
         Box::new(move || abort.abort())
     }

@@ -14,6 +14,7 @@ use super::keyed::{below, keyed};
 use super::lock;
 use super::network::NetworkState;
 use super::node::{NodeState, SimNode};
+use super::recorder::{Happening, Note, Recorder, Recording};
 use super::settings::WorldSettings;
 use super::tape::{Decision, DecisionKey, DecisionKind, Site, Tape};
 use super::trace::{EventKind, Trace, TraceEvent};
@@ -55,6 +56,8 @@ pub struct RunReport<T> {
     pub trace: Vec<TraceEvent>,
     /// Virtual time passed.
     pub virtual_time: Duration,
+    /// What was recorded, if the settings ask for it.
+    pub recording: Recording,
 }
 
 /// Handle to a world; cheap to clone. Only valid inside the run that made it.
@@ -88,6 +91,10 @@ impl Shared {
         u64::try_from(self.time.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
+    pub(super) fn recorder(&self) -> &Recorder {
+        &self.settings.recorder
+    }
+
     pub(super) fn event(&self, kind: EventKind, facts: [u64; 3]) {
         let now = self.now();
         lock(&self.core).trace.record(now, kind, facts);
@@ -96,7 +103,11 @@ impl Shared {
     /// Puts a decision on the tape; false if it is masked and must not happen.
     pub(super) fn admit(&self, key: DecisionKey, value: u64) -> bool {
         let now = self.now();
-        lock(&self.core).tape.admit(now, key, value)
+        let admitted = lock(&self.core).tape.admit(now, key, value);
+        if admitted {
+            self.recorder().injected(key.kind, key.node, key.other);
+        }
+        admitted
     }
 
     /// A decision taken by the fault plan rather than by a rate.
@@ -136,6 +147,8 @@ impl Shared {
         text: String,
     ) {
         self.event(EventKind::Panic, [u64::from(node.id), start, 0]);
+        self.recorder()
+            .note(|| Note::from(Happening::Panic).on(node.id).text(format!("{task}: {text}")));
         let at = Duration::from_nanos(self.now());
         lock(&self.core).panics.push(NodePanic { node: node.name.clone(), task, text, at });
         if node.is_start(start) {
@@ -189,6 +202,9 @@ impl World {
                 sprung: Notify::new(),
                 settings,
             });
+            let time = shared.time.clone();
+            let elapsed = move || u64::try_from(time.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            shared.recorder().set_clock(elapsed);
             let world = World(Arc::clone(&shared));
             let driver = madsim::task::spawn(agenda::drive(Arc::clone(&shared)));
             let mut timed_out = false;
@@ -220,6 +236,7 @@ impl World {
 
     fn report<T>(&self, output: Option<T>, timed_out: bool) -> RunReport<T> {
         let virtual_time = Duration::from_nanos(self.0.now());
+        let recording = self.recording();
         let core = lock(&self.0.core);
         RunReport {
             output,
@@ -231,6 +248,7 @@ impl World {
             event_count: core.trace.count(),
             trace: core.trace.events(),
             virtual_time,
+            recording,
         }
     }
 
@@ -300,6 +318,17 @@ impl World {
     /// Hash over all events so far.
     pub fn event_hash(&self) -> u64 {
         lock(&self.0.core).trace.hash()
+    }
+
+    /// What was recorded so far.
+    pub fn recording(&self) -> Recording {
+        let nodes = self.nodes().iter().map(|node| node.name().to_owned()).collect();
+        self.0.recorder().recording(nodes)
+    }
+
+    /// Where what happens is written down.
+    pub fn recorder(&self) -> &Recorder {
+        self.0.recorder()
     }
 
     /// How many events there were so far.

@@ -22,6 +22,8 @@ const NTH_MAX: u64 = 30;
 pub(super) struct Ambush {
     blow: Blow,
     down: Duration,
+    /// The record of the strike that laid it, if the run is recorded.
+    record: u32,
 }
 
 impl Nemesis {
@@ -35,16 +37,18 @@ impl Nemesis {
         let nth = 1 + self.below(NTH_MAX);
         let down = self.down();
         cluster.nodes[target].machine.lie_in_wait(occasion, nth);
-        self.ambushes.insert(target, Ambush { blow, down });
+        let record = self.strike_record;
+        self.ambushes.insert(target, Ambush { blow, down, record });
     }
 
     /// Strikes where the occasion has come.
     pub(super) fn spring(&mut self, cluster: &mut Cluster) {
         for index in 0..cluster.nodes.len() {
             if cluster.nodes[index].machine.has_sprung()
-                && let Some(Ambush { blow, down }) = self.ambushes.remove(&index)
+                && let Some(Ambush { blow, down, record }) = self.ambushes.remove(&index)
             {
-                self.fall(index, blow, down, cluster);
+                let recorder = self.world.recorder().clone();
+                recorder.owing(record, || self.fall(index, blow, down, cluster));
             }
         }
     }

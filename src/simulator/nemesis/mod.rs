@@ -21,9 +21,10 @@ use replace_member::Replacement;
 
 use super::clock_fault::ClockFault;
 use super::cluster::Cluster;
+use super::noted::Noted;
 use super::plan::{FaultKind, Plan};
 use crate::invariant::states::{fault_begins, fault_ends};
-use crate::runtime::sim::{ClockFace, SimNode, World};
+use crate::runtime::sim::{ClockFace, Note, SimNode, World};
 
 /// Draws of one strike, at most: far more than any needs.
 const STRIKE_DRAWS_MAX: u64 = 1 << 16;
@@ -75,6 +76,8 @@ pub struct Nemesis {
     /// The only strikes that happen, if not all do.
     kept: Option<BTreeSet<u64>>,
     struck: Vec<Strike>,
+    /// The record of the last of them, if the run is recorded.
+    strike_record: u32,
     lasting: Vec<Lasting>,
     /// By node, what strikes it at the occasion its machine waits for.
     ambushes: BTreeMap<usize, Ambush>,
@@ -104,6 +107,7 @@ impl Nemesis {
             drawn: 0,
             kept: plan.strikes.clone(),
             struck: Vec::new(),
+            strike_record: 0,
             lasting: Vec::new(),
             ambushes: BTreeMap::new(),
             rot_victim: plan.rot_victim(world),
@@ -147,9 +151,15 @@ impl Nemesis {
         let at_ms = u64::try_from(self.world.now().as_millis()).unwrap_or(u64::MAX);
         self.struck.push(Strike { number, at_ms, kind });
         self.striking = kind;
+        let record = self
+            .world
+            .recorder()
+            .note(|| Note::from(Noted::Strike).facts([number as i64, 0, 0]).text(kind.as_str()));
+        self.strike_record = record;
+        let recorder = self.world.recorder().clone();
         // What it meets now, and again whatever begins while it lasts.
         fault_begins(kind as usize);
-        self.inject(kind, cluster);
+        recorder.owing(record, || self.inject(kind, cluster));
         fault_ends(kind as usize);
     }
 

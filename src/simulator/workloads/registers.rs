@@ -11,9 +11,11 @@ use crate::metadata::{
 };
 use crate::reached;
 use crate::runtime::Random;
+use crate::runtime::sim::Note;
 use crate::simulator::metadata_history::{
     NumberCall, RegisterAnswer, RegisterCall, RegisterExpect, RegisterQuestion, WatchSight,
 };
+use crate::simulator::noted::Noted;
 
 /// Registers of a run: few, so that clients meet.
 const REGISTERS: u64 = 3;
@@ -99,6 +101,11 @@ async fn ask(
     question: RegisterQuestion,
 ) -> Option<RegisterAnswer> {
     let asked_at = context.stamp();
+    let call = context.history.lock().metadata.new_call();
+    context.history.lock().note_question(Noted::Ask, call, || {
+        let note = Note::from(Noted::Ask).facts([call as i64, i64::from(register), 0]);
+        note.text(format!("{question:?}"))
+    });
     let key = key(register);
     let answer = match question {
         RegisterQuestion::Read => match metadata.get(&key).await {
@@ -133,6 +140,10 @@ async fn ask(
         RegisterAnswer::Unknown => u64::MAX,
         _ => context.stamp(),
     };
+    context.history.lock().note_answer(Noted::Ask, call, |_| {
+        let note = Note::from(Noted::Answered).facts([call as i64, i64::from(register), 0]);
+        note.text(format!("{answer:?}"))
+    });
     let call = RegisterCall { key: register, asked_at, answered_at, question, answer };
     context.history.lock().metadata.registers.push(call);
     Some(answer)

@@ -10,7 +10,9 @@ use crate::client::{
     Producer, ProducerOptions, PulsarClient, SendError, SendTicket, StartPosition,
 };
 use crate::domain::Position;
+use crate::runtime::sim::Note;
 use crate::simulator::history::{DeliveryRecord, Place, Rewind, decode_body};
+use crate::simulator::noted::Noted;
 
 /// Deadline of requests.
 const OPERATION_LIMIT: Duration = Duration::from_secs(6);
@@ -55,7 +57,7 @@ impl From<SendError> for SessionError {
 impl WorkloadContext {
     /// Writes a delivery down.
     pub fn delivered(&self, topic: &str, subscription: &str, session: u32, received: &Received) {
-        self.history.lock().deliveries.push(DeliveryRecord {
+        self.history.lock().delivered(DeliveryRecord {
             topic: topic.to_owned(),
             subscription: subscription.to_owned(),
             session,
@@ -67,6 +69,13 @@ impl WorkloadContext {
 
     /// Writes a session's end down: why it ended matters only if the broker broke the protocol.
     pub fn ended(&self, who: &str, session: Result<(), SessionError>) {
+        self.history.lock().note(|| {
+            let reason = match &session {
+                Ok(()) => "it left".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            Note::from(Noted::SessionEnded).text(format!("{who}: {reason}"))
+        });
         if let Err(error) = session
             && error.is_violation
         {

@@ -14,6 +14,7 @@ use crate::runtime::sim::crash::CrashOccasion;
 use crate::runtime::sim::keyed::{keyed, with_tail};
 use crate::runtime::sim::lock;
 use crate::runtime::sim::node::NodeState;
+use crate::runtime::sim::recorder::{Happening, Note};
 use crate::runtime::sim::tape::DecisionKind;
 use crate::runtime::sim::trace::EventKind;
 use crate::runtime::sim::world::Shared;
@@ -95,6 +96,11 @@ impl SimDisk {
         self.shared.event(EventKind::Disk, [code, what, bytes]);
     }
 
+    /// The same for a recording, which knows what files are called.
+    pub(super) fn record(&self, operation: &str, inode: u64, facts: [i64; 3]) {
+        self.shared.recorder().file_operation(self.node.id, inode, operation, facts);
+    }
+
     /// An operation on names: checked and counted, then done in one turn.
     fn with<T>(
         &self,
@@ -104,8 +110,26 @@ impl SimDisk {
     ) -> DiskResult<T> {
         self.check(operation, path)?;
         self.event(operation, 0, path.as_os_str().len() as u64);
+        self.shared.recorder().note(|| {
+            let text = format!("{} {}", word(operation), path.display());
+            Note::from(Happening::Disk).on(self.node.id).text(text)
+        });
         work(&mut lock(&self.node.disk))
             .map_err(|(kind, text)| DiskError::new(operation, path, kind, text))
+    }
+}
+
+fn word(operation: DiskOperation) -> &'static str {
+    match operation {
+        DiskOperation::Open => "open",
+        DiskOperation::Read => "read",
+        DiskOperation::Write => "write",
+        DiskOperation::Sync => "sync",
+        DiskOperation::SetLength => "set length of",
+        DiskOperation::Rename => "rename",
+        DiskOperation::Remove => "remove",
+        DiskOperation::Directory => "look at or make",
+        DiskOperation::Lock => "lock",
     }
 }
 
@@ -192,6 +216,7 @@ impl DiskDriver for SimDisk {
             }
             Ok(inode)
         })?;
+        self.shared.recorder().name_file(self.node.id, inode, &path);
         let turn = (mode == OpenMode::Dedicated).then(tokio::sync::Mutex::default);
         Ok(Arc::new(SimFile { disk: self.clone(), inode, path, turn }))
     }
@@ -207,6 +232,7 @@ impl DiskDriver for SimDisk {
                     && let Some(found) = disk.inodes.get_mut(&inode)
                 {
                     found.path = to.clone();
+                    self.shared.recorder().name_file(self.node.id, inode, &to);
                 }
             }
             Ok(())
@@ -295,6 +321,8 @@ impl DiskDriver for SimDisk {
         self.with(DiskOperation::Sync, &path, |disk| {
             let rate = disk.settings.sync_error_rate;
             if self.shared.chance(&mut disk.site, DecisionKind::SyncError, rate).is_some() {
+                let recorder = self.shared.recorder();
+                recorder.also(recorder.cause(), disk.made_worse);
                 return Err((DiskErrorKind::Failed, "injected: sync of a directory failed"));
             }
             disk.names.make_durable(&path, upto);

@@ -7,6 +7,7 @@ use super::{Change, DiskState, SECTOR};
 use crate::runtime::sim::keyed::{below, keyed, mix};
 use crate::runtime::sim::lock;
 use crate::runtime::sim::node::SimNode;
+use crate::runtime::sim::recorder::{Happening, Note};
 use crate::runtime::sim::settings::DiskSettings;
 use crate::runtime::sim::tape::{DecisionKind, Site};
 use crate::runtime::sim::trace::EventKind;
@@ -147,13 +148,27 @@ impl SimNode {
         if !self.admit(DecisionKind::DiskSettings, 0) {
             return false;
         }
-        change(&mut lock(&self.state.disk).settings);
+        let mut disk = lock(&self.state.disk);
+        change(&mut disk.settings);
+        let text = || disk.settings.differences(&self.shared.settings.disk);
+        let made_worse = self
+            .shared
+            .recorder()
+            .note(|| Note::from(Happening::DiskWorse).on(self.id()).text(text()));
+        disk.made_worse = made_worse;
         true
     }
 
     /// The disk as good as the world's settings say.
     pub fn heal_disk(&self) {
-        lock(&self.state.disk).settings = self.shared.settings.disk.clone();
+        {
+            let mut disk = lock(&self.state.disk);
+            disk.settings = self.shared.settings.disk.clone();
+            if disk.made_worse != 0 {
+                self.shared.recorder().note(|| Note::from(Happening::DiskBetter).on(self.id()));
+            }
+            disk.made_worse = 0;
+        }
         self.release_disk();
     }
 
@@ -163,6 +178,7 @@ impl SimNode {
             return false;
         }
         lock(&self.state.disk).stalled = true;
+        self.shared.recorder().note(|| Note::from(Happening::DiskStalled).on(self.id()));
         self.shared.event(EventKind::DiskFault, [u64::from(self.id()), 0, 1]);
         true
     }
@@ -175,6 +191,7 @@ impl SimNode {
         };
         if let Some(released) = released {
             self.shared.event(EventKind::DiskFault, [u64::from(self.id()), 0, 2]);
+            self.shared.recorder().note(|| Note::from(Happening::DiskReleased).on(self.id()));
             released.notify_waiters();
         }
     }
@@ -204,9 +221,17 @@ impl SimNode {
             inode.durable.flip(offset, bit);
             inode.current.flip(offset, bit);
             self.shared.event(EventKind::DiskFault, [u64::from(self.id()), *number, offset]);
+            self.record_rot(path, offset, bit);
             rotted.push(Rotted { path: path.clone(), offset, bit });
         }
         rotted
+    }
+
+    fn record_rot(&self, path: &Path, offset: u64, bit: u8) {
+        self.shared.recorder().note(|| {
+            let note = Note::from(Happening::Rot).on(self.id()).text(path.display().to_string());
+            note.facts([offset as i64, i64::from(bit), 0])
+        });
     }
 
     /// Flips one bit at rest; false if there is no such place.
@@ -223,6 +248,7 @@ impl SimNode {
         inode.durable.flip(offset, bit);
         inode.current.flip(offset, bit);
         self.shared.event(EventKind::DiskFault, [u64::from(self.id()), number, offset]);
+        self.record_rot(path, offset, bit);
         true
     }
 

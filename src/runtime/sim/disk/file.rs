@@ -36,6 +36,12 @@ impl SimFile {
         DiskError::new(operation, &self.path, kind, text)
     }
 
+    /// In a recording: what was done last failed because of what made the disk worse.
+    fn blame(&self, disk: &DiskState) {
+        let recorder = self.disk.shared.recorder();
+        recorder.also(recorder.cause(), disk.made_worse);
+    }
+
     /// Fails the operation if its rate says so.
     fn injected(
         &self,
@@ -45,7 +51,10 @@ impl SimFile {
         rate: f64,
     ) -> DiskResult<()> {
         match self.disk.shared.chance(&mut disk.site, kind, rate) {
-            Some(_) => Err(self.error(operation, DiskErrorKind::Failed, "injected")),
+            Some(_) => {
+                self.blame(disk);
+                Err(self.error(operation, DiskErrorKind::Failed, "injected"))
+            }
             None => Ok(()),
         }
     }
@@ -54,12 +63,14 @@ impl SimFile {
         self.disk.check(DiskOperation::Write, &self.path)?;
         let bytes = join(buffers);
         self.disk.event(DiskOperation::Write, self.inode, bytes.len() as u64);
+        self.disk.record("write", self.inode, [bytes.len() as i64, offset as i64, 0]);
         let mut disk = lock(&self.disk.node.disk);
         let rate = disk.settings.write_error_rate;
         self.injected(&mut disk, DiskOperation::Write, DecisionKind::WriteError, rate)?;
         let end = offset + bytes.len() as u64;
         let length = disk.inodes.get(&self.inode).map_or(0, |inode| inode.current.length());
         if disk.used.saturating_add(end.saturating_sub(length)) > disk.settings.capacity {
+            self.blame(&disk);
             return Err(self.error(DiskOperation::Write, DiskErrorKind::Full, "no space left"));
         }
         let rate = disk.settings.misdirected_write_rate;
@@ -82,6 +93,7 @@ impl SimFile {
         self.disk.node.crash_point(&self.disk.shared, CrashOccasion::SyncBegun, &self.path);
         self.disk.pass(DiskOperation::Sync, &self.path, Cost::Sync).await?;
         self.disk.event(DiskOperation::Sync, self.inode, upto);
+        self.disk.record("sync", self.inode, [0; 3]);
         let mut disk = lock(&self.disk.node.disk);
         let rate = disk.settings.sync_error_rate;
         let failed = self.injected(&mut disk, DiskOperation::Sync, DecisionKind::SyncError, rate);
@@ -129,6 +141,7 @@ impl FileDriver for SimFile {
             .unwrap_or_default();
         drop(disk);
         self.disk.event(DiskOperation::Read, self.inode, bytes.len() as u64);
+        self.disk.record("read", self.inode, [bytes.len() as i64, offset as i64, 0]);
         Ok(bytes)
     }
 
@@ -160,6 +173,7 @@ impl FileDriver for SimFile {
         let _turn = self.turn().await;
         self.disk.pass(DiskOperation::SetLength, &self.path, Cost::Write).await?;
         self.disk.event(DiskOperation::SetLength, self.inode, length);
+        self.disk.record("set length of", self.inode, [length as i64, 0, 0]);
         let mut disk = lock(&self.disk.node.disk);
         let before = disk.inodes.get(&self.inode).map_or(0, |inode| inode.current.length());
         if disk.used.saturating_add(length.saturating_sub(before)) > disk.settings.capacity {

@@ -65,6 +65,8 @@ pub(super) struct DiskState {
     locks: BTreeSet<PathBuf>,
     stalled: bool,
     released: Arc<Notify>,
+    /// The record of what made it worse last; 0 if it is sound.
+    made_worse: u32,
 }
 
 impl DiskState {
@@ -83,6 +85,7 @@ impl DiskState {
             locks: BTreeSet::new(),
             stalled: false,
             released: Arc::new(Notify::new()),
+            made_worse: 0,
         }
     }
 

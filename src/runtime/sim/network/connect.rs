@@ -12,6 +12,7 @@ use super::stream::SimStream;
 use super::{Connection, End, EndPhase, ListenerState, Payload};
 use crate::runtime::sim::lock;
 use crate::runtime::sim::node::NodeState;
+use crate::runtime::sim::recorder::{Happening, Note};
 use crate::runtime::sim::trace::EventKind;
 use crate::runtime::sim::world::Shared;
 use crate::runtime::{Accepted, ByteStream, ListenerDriver, NetworkDriver};
@@ -104,6 +105,10 @@ impl NetworkDriver for SimNetwork {
         };
         let facts = [connection, u64::from(self.node.id), u64::from(target)];
         self.shared.event(EventKind::Connect, facts);
+        self.shared.recorder().note(|| {
+            let note = Note::from(Happening::Connect).on(self.node.id).text(address);
+            note.facts([i64::from(target), connection as i64, 0])
+        });
         // Owns the end from here: dropping the future closes it.
         let stream = SimStream::new(&self.shared, connection, 0);
         poll_fn(|context| {

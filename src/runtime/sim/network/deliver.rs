@@ -6,6 +6,7 @@ use super::{EndPhase, NetworkState, Payload, Segment};
 use crate::runtime::sim::agenda::{Action, schedule};
 use crate::runtime::sim::keyed::{keyed, with_tail};
 use crate::runtime::sim::lock;
+use crate::runtime::sim::recorder::{Happening, Note};
 use crate::runtime::sim::tape::DecisionKind;
 use crate::runtime::sim::trace::EventKind;
 use crate::runtime::sim::world::Shared;
@@ -41,6 +42,8 @@ impl Shared {
             && bytes.len() + more.len() <= SEGMENT_BYTES
         {
             bytes.extend_from_slice(more);
+            let recorder = self.recorder();
+            recorder.also(last.record, recorder.cause());
             return;
         }
         let (latency, payload) = self.travel(network, from, to, payload);
@@ -61,7 +64,11 @@ impl Shared {
         sender.free_at = sender.free_at.max(now) + busy;
         let due = (sender.free_at + latency).max(sender.last_due);
         sender.last_due = due;
-        sender.outgoing.push_back(Segment { sent: now, due, payload });
+        let record = self.recorder().note(|| {
+            let note = Note::from(Happening::Send).on(from).text(payload.word());
+            note.facts([i64::from(to), number as i64, payload.length() as i64])
+        });
+        sender.outgoing.push_back(Segment { sent: now, due, payload, record, released_by: 0 });
         schedule(self, due, Action::Deliver { connection: number, from_end: end });
     }
 
@@ -115,6 +122,13 @@ impl Shared {
                 let code = segment.payload.code() * 2 + end as u64;
                 let length = segment.payload.length() as u64;
                 self.event(EventKind::Deliver, [number, code, length]);
+                let arrival = self.recorder().note(|| {
+                    let note = Note::from(Happening::Arrive).on(to).because(segment.record);
+                    let facts = [i64::from(from), number as i64, length as i64];
+                    note.facts(facts).text(segment.payload.word())
+                });
+                self.recorder().also(arrival, segment.released_by);
+                self.recorder().owing_now(arrival);
                 self.arrive(&mut network, number, end, segment.payload, &mut woken);
             }
             network.forget_if_over(number);
@@ -237,6 +251,7 @@ impl Shared {
             let sender = &mut connection.ends[end];
             for segment in &mut sender.outgoing {
                 segment.due = segment.due.max(due);
+                segment.released_by = self.recorder().cause();
             }
             sender.last_due = sender.last_due.max(due);
             schedule(self, due, Action::Deliver { connection: number, from_end: end });

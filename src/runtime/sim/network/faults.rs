@@ -3,6 +3,7 @@
 use super::{EndPhase, NetworkState};
 use crate::runtime::sim::lock;
 use crate::runtime::sim::node::SimNode;
+use crate::runtime::sim::recorder::{Happening, Note};
 use crate::runtime::sim::settings::LinkSettings;
 use crate::runtime::sim::tape::DecisionKind;
 use crate::runtime::sim::trace::EventKind;
@@ -19,6 +20,11 @@ impl World {
         self.0.event(kind, [u64::from(from.id()), u64::from(to.id()), value]);
     }
 
+    fn record(&self, what: Happening, from: &SimNode, to: &SimNode, text: impl FnOnce() -> String) {
+        self.recorder()
+            .note(|| Note::from(what).on(from.id()).facts([i64::from(to.id()), 0, 0]).text(text()));
+    }
+
     /// Cuts one direction: nothing that would arrive from now on does, also what is under way. It is kept
     /// and arrives after healing.
     pub fn cut_one_way(&self, from: &SimNode, to: &SimNode) -> bool {
@@ -27,6 +33,7 @@ impl World {
         }
         lock(&self.0.network).cut.insert((from.id(), to.id()));
         self.link_event(EventKind::Link, from, to, 1);
+        self.record(Happening::Cut, from, to, String::new);
         true
     }
 
@@ -49,6 +56,7 @@ impl World {
     pub fn heal_one_way(&self, from: &SimNode, to: &SimNode) {
         if lock(&self.0.network).cut.remove(&(from.id(), to.id())) {
             self.link_event(EventKind::Link, from, to, 0);
+            self.record(Happening::LinkHealed, from, to, String::new);
             self.0.unblock();
         }
     }
@@ -72,6 +80,7 @@ impl World {
             }
         }
         self.0.event(EventKind::Link, [0, 0, 0]);
+        self.recorder().note(|| Happening::AllHealed);
         self.0.unblock();
     }
 
@@ -80,8 +89,17 @@ impl World {
         if settings.is_some() && !self.decide(from, to, DecisionKind::LinkSettings, 0) {
             return false;
         }
-        lock(&self.0.network).link(from.id(), to.id()).settings = settings;
+        let words = settings.as_ref().map(|settings| settings.differences(&self.0.settings.link));
+        let before = {
+            let mut network = lock(&self.0.network);
+            std::mem::replace(&mut network.link(from.id(), to.id()).settings, settings)
+        };
         self.link_event(EventKind::Link, from, to, 2);
+        match words {
+            Some(words) => self.record(Happening::LinkWorse, from, to, || words),
+            None if before.is_some() => self.record(Happening::LinkBetter, from, to, String::new),
+            None => {}
+        }
         true
     }
 
@@ -96,6 +114,7 @@ impl World {
             return false;
         }
         self.link_event(EventKind::Streams, one, other, 0);
+        self.record(Happening::Streams, one, other, || "reset at both ends".to_owned());
         self.0.break_streams(one.id(), other.id());
         true
     }
@@ -107,6 +126,7 @@ impl World {
             return false;
         }
         self.link_event(EventKind::Streams, one, other, 1);
+        self.record(Happening::Streams, one, other, || "stalled".to_owned());
         self.set_stalled(one, other, true);
         true
     }
@@ -136,6 +156,8 @@ impl World {
             return false;
         }
         self.link_event(EventKind::Streams, forgetting, other, 3);
+        let words = || "forgotten at one end: what the other sends vanishes".to_owned();
+        self.record(Happening::Streams, forgetting, other, words);
         let mut woken = Vec::new();
         {
             let mut network = lock(&self.0.network);

@@ -43,6 +43,17 @@ impl Payload {
         }
     }
 
+    fn word(&self) -> &'static str {
+        match self {
+            Payload::Open => "asks for a connection",
+            Payload::Opened => "the connection is open",
+            Payload::Refused => "the connection is refused",
+            Payload::Data(_) => "data",
+            Payload::Finish => "end of stream",
+            Payload::Reset => "reset",
+        }
+    }
+
     fn length(&self) -> usize {
         match self {
             Payload::Data(bytes) => bytes.len(),
@@ -55,6 +66,9 @@ struct Segment {
     sent: u64,
     due: u64,
     payload: Payload,
+    /// Its sending in a recording, and what made it go on if it was held up.
+    record: u32,
+    released_by: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
