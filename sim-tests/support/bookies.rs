@@ -26,7 +26,8 @@ pub fn metadata(stage: &Stage) -> Metadata {
     node.serving().expect("metadata serves").metadata()
 }
 
-fn bookies(stage: &Stage) -> Vec<Holder> {
+/// The bookies that serve.
+pub fn bookies(stage: &Stage) -> Vec<Holder> {
     let serving = stage.cluster.nodes.iter().filter_map(|node| node.serving());
     serving.filter_map(|node| node.bookie().map(holder)).collect()
 }

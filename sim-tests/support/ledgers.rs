@@ -1,11 +1,12 @@
 //! Words for scenarios about ledgers without a broker.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use seawall::domain::{BookieId, EntryId, LedgerId};
+use seawall::domain::{EntryId, LedgerId};
 use seawall::ledger::{LedgerClient, LedgerConfig, RemoteBookieConfig, WriterEnd, WriterEvents};
 use seawall::metadata::{
     Expect, Metadata, MetadataClient, MetadataError, RemoteMetadata, RemoteMetadataConfig,
@@ -15,36 +16,45 @@ use seawall::node::bookie_registry::RegisteredBookies;
 use seawall::runtime::{Runtime, Shutdown};
 use tokio::sync::Semaphore;
 
-use super::Stage;
-
-/// What a writer confirmed.
-pub struct Watched(Mutex<EntryId>);
+/// What a writer confirmed, and how it ended.
+pub struct Watched(Mutex<(EntryId, Option<WriterEnd>)>);
 
 impl Default for Watched {
     fn default() -> Self {
-        Self(Mutex::new(EntryId::NONE))
+        Self(Mutex::new((EntryId::NONE, None)))
     }
 }
 
 impl Watched {
     /// The highest entry confirmed so far.
     pub fn confirmed(&self) -> EntryId {
-        *self.0.lock().unwrap()
+        self.0.lock().unwrap().0
+    }
+
+    /// Why the writer ended, if it has.
+    pub fn ended(&self) -> Option<WriterEnd> {
+        self.0.lock().unwrap().1.clone()
     }
 }
 
 impl WriterEvents for Watched {
     fn confirmed(&self, _ledger: LedgerId, up_to: EntryId) {
-        *self.0.lock().unwrap() = up_to;
+        self.0.lock().unwrap().0 = up_to;
     }
 
-    fn ended(&self, _ledger: LedgerId, _last_confirmed: EntryId, _reason: WriterEnd) {}
+    fn ended(&self, _ledger: LedgerId, _last_confirmed: EntryId, reason: WriterEnd) {
+        self.0.lock().unwrap().1 = Some(reason);
+    }
 }
 
-/// Metadata as a machine reaches it.
+/// Metadata as a machine reaches it where it is one node's.
 pub fn metadata_of(runtime: &Runtime) -> Metadata {
-    let addresses = ["metadata-0:7000".to_owned()];
-    Arc::new(RemoteMetadata::new(runtime.clone(), &addresses, RemoteMetadataConfig::default()))
+    metadata_at(runtime, &["metadata-0:7000".to_owned()])
+}
+
+/// Metadata as a machine reaches it at these nodes.
+pub fn metadata_at(runtime: &Runtime, addresses: &[String]) -> Metadata {
+    Arc::new(RemoteMetadata::new(runtime.clone(), addresses, RemoteMetadataConfig::default()))
 }
 
 /// A ledger client on a machine.
@@ -60,31 +70,48 @@ pub fn ledgers(runtime: &Runtime, metadata: Metadata) -> LedgerClient {
     LedgerClient::new(runtime.clone(), metadata, bookies, LedgerConfig::default())
 }
 
-/// The name of the machine a bookie runs on.
-pub fn name_of(stage: &Stage, id: BookieId) -> String {
-    let is_there = |node: &&seawall::simulator::cluster::ClusterNode| {
-        let serving = node.serving();
-        serving.and_then(|node| node.bookie().map(|bookie| bookie.id())) == Some(id)
-    };
-    let found = stage.cluster.nodes.iter().find(is_there);
-    found.expect("a machine with that bookie").machine.name().to_owned()
-}
-
 /// Metadata through a gate that each change has to pass; reads go around it.
 pub struct Gated {
     inner: Metadata,
     gate: Semaphore,
+    waiting: AtomicUsize,
 }
+
+/// More changes than any scenario makes.
+const MANY: usize = 1_000_000;
 
 impl Gated {
     /// Lets so many changes pass; those after them wait.
     pub fn after(changes: usize, inner: Metadata) -> Arc<Self> {
-        Arc::new(Self { inner, gate: Semaphore::new(changes) })
+        let gate = Semaphore::new(changes);
+        Arc::new(Self { inner, gate, waiting: AtomicUsize::new(0) })
+    }
+
+    /// Lets everything pass, for now.
+    pub fn opened(inner: Metadata) -> Arc<Self> {
+        Self::after(MANY, inner)
     }
 
     /// Lets everything pass.
     pub fn open(&self) {
-        self.gate.add_permits(1000);
+        self.gate.add_permits(MANY);
+    }
+
+    /// From now on lets so many changes pass; those after them wait.
+    pub fn hold_after(&self, changes: usize) {
+        self.gate.forget_permits(usize::MAX);
+        self.gate.add_permits(changes);
+    }
+
+    /// How many changes wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    async fn pass(&self) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.gate.acquire().await.expect("never closed").forget();
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -110,12 +137,12 @@ impl MetadataClient for Gated {
         expect: Expect,
         session: Option<SessionId>,
     ) -> Result<Revision, MetadataError> {
-        self.gate.acquire().await.expect("never closed").forget();
+        self.pass().await;
         self.inner.put(key, value, expect, session).await
     }
 
     async fn delete(&self, key: &str, expect: Expect) -> Result<(), MetadataError> {
-        self.gate.acquire().await.expect("never closed").forget();
+        self.pass().await;
         self.inner.delete(key, expect).await
     }
 

@@ -23,15 +23,6 @@ pub async fn leader(stage: &mut Stage) -> usize {
     panic!("nobody leads");
 }
 
-/// The members of the group beside one of them, by place among all nodes.
-pub fn others(stage: &Stage, member: usize) -> Vec<usize> {
-    let nodes = stage.cluster.nodes.iter().enumerate();
-    nodes
-        .filter(|(place, node)| node.roles.metadata && *place != member)
-        .map(|(place, _)| place)
-        .collect()
-}
-
 /// A client that knows these members only and tries for so long.
 pub fn client_of(stage: &Stage, members: &[usize], give_up: Duration) -> Metadata {
     let addresses: Vec<String> =

@@ -27,7 +27,8 @@ pub struct Stage {
     pub world: World,
     pub cluster: Cluster,
     client: SimNode,
-    plan: Arc<Plan>,
+    /// What the cluster was set up by.
+    pub plan: Arc<Plan>,
     /// What clients of metadata were told, and what its members did.
     pub history: SharedHistory,
     next: u64,
@@ -53,19 +54,28 @@ where
     let run = std::thread::spawn(move || {
         let mut plan = Plan { faults: Vec::new(), ..Plan::draw(1, topology) };
         change(&mut plan);
-        let plan = Arc::new(plan);
-        World::run(1, WorldSettings::default(), move |world| async move {
-            let history = SharedHistory::default();
-            let cluster = Cluster::create(&world, &plan, &history);
-            let client = world.create_node("client-0", "client-0");
-            let mut stage = Stage { world, cluster, client, plan, history, next: 0, asks: None };
-            stage.wait_until_served().await;
-            play(stage).await;
-        });
+        run(1, plan, play);
     });
     if let Err(panic) = run.join() {
         std::panic::resume_unwind(panic);
     }
+}
+
+/// Sets a cluster up in a world of this seed, waits until it serves, and plays, on a thread that no world was on.
+pub fn run<F, Fut>(seed: u64, plan: Plan, play: F)
+where
+    F: FnOnce(Stage) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    let plan = Arc::new(plan);
+    World::run(seed, WorldSettings::default(), move |world| async move {
+        let history = SharedHistory::default();
+        let cluster = Cluster::create(&world, &plan, &history);
+        let client = world.create_node("client-0", "client-0");
+        let mut stage = Stage { world, cluster, client, plan, history, next: 0, asks: None };
+        stage.wait_until_served().await;
+        play(stage).await;
+    });
 }
 
 /// Does a trial, as `sim shrink` prints it, and demands that it breaks no promise.
@@ -157,23 +167,54 @@ impl Stage {
     /// Publishes `count` messages one after the other; answers those that were acknowledged. Stops at the
     /// first that was not.
     pub async fn publish(&mut self, count: u64) -> Vec<(MessageNumber, Position)> {
+        let publishing = self.publishing(count, 1);
+        self.client(publishing).await
+    }
+
+    /// Publishes `count` messages as one batch.
+    pub async fn publish_batch(&mut self, count: u64) -> Vec<(MessageNumber, Position)> {
+        let publishing = self.publishing(count, count);
+        self.client(publishing).await
+    }
+
+    /// Begins to publish `count` messages and leaves that to run.
+    pub fn begin_publishing(&mut self, count: u64) -> Task<Vec<(MessageNumber, Position)>> {
+        let publishing = self.publishing(count, 1);
+        self.begin(publishing)
+    }
+
+    /// One session of a producer that has so many messages in flight, in one batch.
+    fn publishing(
+        &mut self,
+        count: u64,
+        batch: u64,
+    ) -> impl Future<Output = Vec<(MessageNumber, Position)>> + Send + 'static {
         let context = self.context();
         let first = self.next + 1;
         self.next += count;
-        self.client(async move {
+        async move {
             let mut acknowledged = Vec::new();
             let Ok(client) = WorkloadClient::connect(&context).await else { return acknowledged };
-            let Ok(producer) = client.producer(TOPIC, 1).await else { return acknowledged };
-            for number in (first..first + count).map(MessageNumber) {
-                let Ok(receipt) = producer.send(encode_body(number, 100)).await else { break };
-                match receipt.told().await {
-                    Ok(Told::Committed(place)) => acknowledged.push((number, place.position)),
-                    Ok(Told::Rejected | Told::Closed) | Err(_) => break,
+            let Ok(producer) = client.producer(TOPIC, batch as u32).await else {
+                return acknowledged;
+            };
+            let numbers: Vec<_> = (first..first + count).map(MessageNumber).collect();
+            for numbers in numbers.chunks(batch as usize) {
+                let mut receipts = Vec::new();
+                for number in numbers {
+                    let sent = producer.send(encode_body(*number, 100)).await;
+                    let Ok(receipt) = sent else { return acknowledged };
+                    receipts.push((*number, receipt));
+                }
+                for (number, receipt) in receipts {
+                    match receipt.told().await {
+                        Ok(Told::Committed(place)) => acknowledged.push((number, place.position)),
+                        Ok(Told::Rejected | Told::Closed) | Err(_) => return acknowledged,
+                    }
                 }
             }
             acknowledged
-        })
-        .await
+        }
     }
 
     /// Creates a subscription that keeps everything from being trimmed.

@@ -16,7 +16,7 @@ pub use drain::{read_whole_log, setup_topic};
 pub use publish::{prove_writable, publish};
 pub use registers::{read_registers, use_registers, watch_registers};
 pub use rewind::{REWINDER, rewind};
-pub use session::{SessionError, Told, WorkloadClient, property};
+pub use session::{Received, SessionError, Told, WorkloadClient, WorkloadConsumer, property};
 
 use std::sync::Arc;
 
