@@ -312,8 +312,8 @@ pub const MARKS: &[ListedMark] = &[
         "metadata: a member came back with another disk",
     ),
     seeds(100, "metadata: a member installed a snapshot"),
-    seeds(40, "metadata: a member that does not lead was asked"),
     seeds(300, "metadata: a member met another that it does not know"),
+    seeds(40, "metadata: a member that does not lead was asked"),
     seeds(100, "metadata: a member took a snapshot"),
     seeds(100, "metadata: a member's log was poisoned"),
     hard(
