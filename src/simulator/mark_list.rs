@@ -148,6 +148,7 @@ pub const MARKS: &[ListedMark] = &[
         "flipped_bytes::in_the_index_while_the_bookie_runs",
         "bookie: the index failed while running",
     ),
+    unit("index_runs::a_run_that_is_missing", "bookie: the index has not the runs it should have"),
     unit("unsynced::a_group_read_back", "bookie: the last group of a former life met again"),
     unit("wait::with_too_many_waiting", "bookie: too many wait for a last add confirmed"),
     unit("damage::a_torn_group_stays", "bookie: torn journal group at the end"),

@@ -340,6 +340,11 @@ pub const MUTANTS: &[Mutant] = &[
         "a ledger goes on in an older log of another directory",
     ),
     unit(
+        "bookie::tests::index_runs::a_run_that_is_missing",
+        "S-runs",
+        "nobody compares the runs of the index with what it says it has",
+    ),
+    unit(
         "bookie::tests::damage::a_bad_last_group",
         "S-witness",
         "no group proves that the one before it was synced",
