@@ -20,6 +20,8 @@ mod grpc_streams;
 mod hostile;
 mod hostile_http;
 mod index_conformance;
+#[cfg(feature = "mutants")]
+mod index_damage;
 mod journal_model;
 mod ledger_world;
 mod ledger_writer_model;

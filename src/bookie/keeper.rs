@@ -240,6 +240,7 @@ impl Keeper {
             shared.read_cache.forget_ledger(*ledger);
         }
         if !gone.is_empty() {
+            shared.index_said(shared.index.note_runs())?;
             shared.index.flush().await?;
             shared.gone().retain(|ledger| !gone.contains(ledger));
         }

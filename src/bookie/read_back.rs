@@ -43,7 +43,7 @@ impl ReplayTarget for ReadBack {
             let place = |ledger| self.ledgers.find(ledger).map(|state| self.spaces.place(&state));
             let runs = self.writer.write_half(&full, place, None).await?;
             // The mark stays: were this lost, the next start would replay the same again.
-            let inserted = self.index.insert(&runs);
+            let inserted = self.index.insert(&runs).and_then(|()| self.index.note_runs());
             inserted.map_err(|error| ReplayError::Index(error.to_string()))?;
         }
         Ok(())

@@ -5,7 +5,8 @@
 //!   before that loses **all or any prefix or none** of the changes since the last flush; it never invents,
 //!   reorders or mixes them beyond that, or the index fails to open.
 //! - What is read is what was put, or an error: bytes that flipped at rest are never returned. An index damaged
-//!   while closed may open in the state of an earlier flush: its owner keeps a number in it and compares.
+//!   while closed may open in the state of an earlier flush, or in parts of several: its owner keeps in it a number
+//!   of the flush and a sum of all there is, and compares.
 //! - An index that fails to open is destroyed and rebuilt by its owner: nothing may be only there.
 
 use std::path::Path;

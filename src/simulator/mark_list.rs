@@ -148,6 +148,7 @@ pub const MARKS: &[ListedMark] = &[
         "flipped_bytes::in_the_index_while_the_bookie_runs",
         "bookie: the index failed while running",
     ),
+    unit("index_runs::a_run_that_is_missing", "bookie: the index has not the runs it should have"),
     unit("unsynced::a_group_read_back", "bookie: the last group of a former life met again"),
     unit("wait::with_too_many_waiting", "bookie: too many wait for a last add confirmed"),
     unit("damage::a_torn_group_stays", "bookie: torn journal group at the end"),
@@ -312,8 +313,8 @@ pub const MARKS: &[ListedMark] = &[
         "metadata: a member came back with another disk",
     ),
     seeds(100, "metadata: a member installed a snapshot"),
-    seeds(40, "metadata: a member that does not lead was asked"),
     seeds(300, "metadata: a member met another that it does not know"),
+    seeds(40, "metadata: a member that does not lead was asked"),
     seeds(100, "metadata: a member took a snapshot"),
     seeds(100, "metadata: a member's log was poisoned"),
     hard(

@@ -360,6 +360,11 @@ pub const MUTANTS: &[Mutant] = &[
         "an entry log is removed before the checkpoint file forgets it",
     ),
     unit(
+        "bookie::tests::index_runs::a_run_that_is_missing",
+        "S-runs",
+        "nobody compares the runs of the index with what it says it has",
+    ),
+    unit(
         "bookie::tests::damage::a_bad_last_group",
         "S-witness",
         "no group proves that the one before it was synced",

@@ -9,8 +9,8 @@ use super::Run;
 use super::run::{RUN_KEY, run_key};
 use crate::bookie::record::u64_at;
 use crate::domain::{EntryId, LedgerId};
-use crate::reached;
 use crate::runtime::{IndexChange, IndexError, OrderedIndex};
+use crate::{mutant, reached};
 
 const NUMBER_KEY: &[u8] = b"m";
 const PAGE: usize = 256;
@@ -36,36 +36,90 @@ pub(in crate::bookie) struct LogUse {
     pub bytes: u64,
 }
 
+/// The runs of an index, to compare it with what it had: as many others have another sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    runs: u64,
+    /// Of the checksums of all pairs, modulo 2^64.
+    sum: u64,
+}
+
+impl Tally {
+    fn add(&mut self, run: &Run) {
+        self.runs += 1;
+        self.sum = self.sum.wrapping_add(Self::checksum(run));
+    }
+
+    fn remove(&mut self, run: &Run) {
+        self.runs = self.runs.saturating_sub(1);
+        self.sum = self.sum.wrapping_sub(Self::checksum(run));
+    }
+
+    fn checksum(run: &Run) -> u64 {
+        let (key, value) = run.encode();
+        u64::from(crc32c::crc32c_append(crc32c::crc32c(&key), &value))
+    }
+}
+
+/// What is known of the index without looking into it.
+#[derive(Default)]
+struct Known {
+    uses: BTreeMap<u64, LogUse>,
+    tally: Tally,
+}
+
 /// The index. Changed by the keeper only.
 pub(in crate::bookie) struct LocationIndex {
     index: OrderedIndex,
-    uses: Mutex<BTreeMap<u64, LogUse>>,
+    known: Mutex<Known>,
 }
 
 impl LocationIndex {
     /// Wraps an open index. `scan` must follow.
     pub fn new(index: OrderedIndex) -> Self {
-        Self { index, uses: Mutex::default() }
+        Self { index, known: Mutex::default() }
     }
 
-    fn lock_uses(&self) -> MutexGuard<'_, BTreeMap<u64, LogUse>> {
-        self.uses.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock_known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// What refers to a log.
     pub fn log_use(&self, log: u64) -> LogUse {
-        self.lock_uses().get(&log).copied().unwrap_or_default()
+        self.lock_known().uses.get(&log).copied().unwrap_or_default()
+    }
+
+    /// The number, and what runs there are; nothing is known of that in an index from before they were counted.
+    fn own_words(&self) -> Result<(u64, Option<Tally>), IndexError> {
+        let Some(value) = self.index.get(NUMBER_KEY)? else { return Ok((0, None)) };
+        let tally = match value.len() {
+            8 => None,
+            24 => Some(Tally { runs: u64_at(&value, 8), sum: u64_at(&value, 16) }),
+            _ => {
+                let detail = format!("{value:?} is not a number");
+                return Err(IndexError { operation: "decode", detail });
+            }
+        };
+        Ok((u64_at(&value, 0), tally))
     }
 
     /// The number of the last checkpoint whose runs are all in; 0 for an empty index.
     pub fn number(&self) -> Result<u64, IndexError> {
-        Ok(self.index.get(NUMBER_KEY)?.map_or(0, |value| u64_at(&value, 0)))
+        Ok(self.own_words()?.0)
     }
 
-    /// Says that all runs of a checkpoint are in.
+    /// Says that all runs of a checkpoint are in, and which: sled uses the places of pages again, so an index that
+    /// lost the newest of its metadata can have the number in an older tree that lacks runs.
     pub fn set_number(&self, number: u64) -> Result<(), IndexError> {
-        let value = Bytes::copy_from_slice(&number.to_le_bytes());
+        let Tally { runs, sum } = self.lock_known().tally;
+        let value = [number, runs, sum].map(u64::to_le_bytes).concat().into();
         self.index.apply(vec![IndexChange::Put { key: Bytes::from_static(NUMBER_KEY), value }])
+    }
+
+    /// Says which runs there are now. Whoever changes runs says so, or calls `set_number`, before anything can
+    /// make the changes durable: a flush, or sled's own when it is closed.
+    pub fn note_runs(&self) -> Result<(), IndexError> {
+        self.set_number(self.number()?)
     }
 
     /// Makes all changes durable.
@@ -92,16 +146,20 @@ impl LocationIndex {
     }
 
     /// Counts what refers to each log, and drops runs of stretches that do not count: written by a flush
-    /// whose checkpoint was never completed. The journal still has their entries.
+    /// whose checkpoint was never completed. The journal still has their entries. An error if they are
+    /// not the runs that the index says it has.
     pub fn scan(&self, extents: &BTreeMap<u64, u64>) -> Result<(), IndexError> {
-        self.lock_uses().clear();
+        *self.lock_known() = Known::default();
+        let (_, promised) = self.own_words()?;
+        let (mut found, mut dropped) = (Tally::default(), false);
         let mut from = (LedgerId(0), EntryId::FIRST);
         loop {
             let page = self.page(from.0, from.1)?;
-            let Some(last) = page.last() else { return Ok(()) };
+            let Some(last) = page.last() else { break };
             from = (last.ledger, last.first.next());
             let mut changes = Vec::new();
             for run in &page {
+                found.add(run);
                 let end = run.offset + u64::from(run.length);
                 if extents.get(&run.log).is_some_and(|extent| end <= *extent) {
                     self.count(run, true);
@@ -111,9 +169,17 @@ impl LocationIndex {
                 }
             }
             if !changes.is_empty() {
+                dropped = true;
                 self.index.apply(changes)?;
             }
         }
+        let wrong = |promised: &Tally| *promised != found && !mutant!("S-runs");
+        if let Some(promised) = promised.filter(wrong) {
+            reached!("bookie: the index has not the runs it should have");
+            let detail = format!("it has {found:?}, it should be {promised:?}");
+            return Err(IndexError { operation: "scan", detail });
+        }
+        if dropped { self.note_runs() } else { Ok(()) }
     }
 
     /// Puts runs in. Where they overlap older ones, the older are trimmed: the newest copy counts.
@@ -202,15 +268,17 @@ impl LocationIndex {
     }
 
     fn count(&self, run: &Run, added: bool) {
-        let mut uses = self.lock_uses();
-        let used = uses.entry(run.log).or_default();
+        let mut known = self.lock_known();
+        let used = known.uses.entry(run.log).or_default();
         let bytes = u64::from(run.length);
         if added {
             used.runs += 1;
             used.bytes += bytes;
+            known.tally.add(run);
         } else {
             used.runs = used.runs.saturating_sub(1);
             used.bytes = used.bytes.saturating_sub(bytes);
+            known.tally.remove(run);
         }
     }
 }

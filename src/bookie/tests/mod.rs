@@ -7,6 +7,7 @@ mod facts;
 mod faulty_disk;
 mod fence;
 mod garbage;
+mod index_runs;
 mod journals;
 mod promises;
 mod read_cache;

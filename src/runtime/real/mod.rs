@@ -19,12 +19,19 @@ mod random;
 mod tasks;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{Clock, Disk, Network, Random, Runtime, Tasks};
+use super::{Clock, Disk, Network, OrderedIndexFactory, Random, Runtime, Tasks};
 
 pub use child::{ChildProcess, ChildSignal, end_with_parent, free_port, own_process};
 pub use connection_owner::connection_owner;
 pub use process::{ProcessSignals, run};
+
+/// Production's indexes. One that is damaged so that opening it never ends is given up after `patience` without
+/// progress.
+pub fn indexes(patience: Duration) -> OrderedIndexFactory {
+    Arc::new(index::SledIndexes::new(patience))
+}
 
 /// The production runtime. Must be called inside [`run`] (or another multi-threaded tokio runtime).
 pub fn runtime() -> Runtime {
@@ -33,7 +40,7 @@ pub fn runtime() -> Runtime {
         tasks: Tasks::new(Arc::new(tasks::TokioTasks)),
         network: Network::new(Arc::new(network::TcpNetwork)),
         disk: Disk::new(Arc::new(disk::FileSystem)),
-        indexes: Arc::new(index::SledIndexes),
+        indexes: indexes(index::PATIENCE),
         random: Random::new(Arc::new(random::SystemRandom::new())),
     }
 }
