@@ -4,7 +4,8 @@
 //!
 //! Damage in sled's metadata can make it panic (which ends a node) or look for a key for ever. So an index is read
 //! through before it is given out, and a file beside it says that this is being done: where the file is found, the
-//! start before did not get through, and the index does not open. A walk that stands still is given up.
+//! start before did not get through, and the index does not open. A walk that stands still is given up; an opening that does is
+//! waited for, since its thread may still write.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,7 +105,11 @@ async fn open_in_time(path: PathBuf, patience: Duration) -> Result<Box<Database>
             }
             Err(_) => {
                 let steps = progress.load(Ordering::Relaxed);
-                if steps == steps_before {
+                if steps == 0 {
+                    // Its thread may still make files: another index in its place could be damaged by it. Whoever ends
+                    // this process lets the next start find the mark, and make the index anew.
+                    tracing::warn!("an index is being opened for long");
+                } else if steps == steps_before {
                     tracing::error!(
                         "an index stands still; its thread works until the process ends"
                     );
@@ -131,6 +136,7 @@ fn open_whole(path: &Path, steps: &AtomicU64) -> std::io::Result<Box<Database>> 
         .cache_capacity_bytes(CACHE_BYTES)
         .flush_every_ms(None)
         .open()?;
+    steps.fetch_add(1, Ordering::Relaxed);
     let mut last = None;
     for pair in database.iter() {
         let (key, _) = pair?;
