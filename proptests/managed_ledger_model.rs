@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use seawall::broker::managed_ledger::machine::{Effect, Machine, MachineLimits, Settle};
 use seawall::broker::managed_ledger::{AppendError, AppendOutcome, NewEntry};
 use seawall::broker::{AppendSession, AppendTerms, EntryHeader};
-use seawall::domain::{EntryId, Instant, LedgerId, Position, WallTime};
+use seawall::domain::{EntryId, FormatLevel, Instant, LedgerId, Position, WallTime};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -238,7 +238,7 @@ proptest! {
                     }
                     let (at, payload) = stored.next().expect("stored as answered");
                     prop_assert_eq!(*position, at);
-                    let (header, bytes) = EntryHeader::split(&payload).expect("our header");
+                    let (header, bytes) = EntryHeader::split(&payload, FormatLevel::NEWEST).expect("our header");
                     prop_assert_eq!(bytes, Bytes::from(outcome.tag.to_string()));
                     prop_assert_eq!(header.first_index, index);
                     let call = calls.range(..=outcome.tag).next_back().expect("its call");

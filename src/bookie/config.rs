@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::domain::Rack;
+use crate::domain::{Formats, Rack};
 
 /// A bookie's folders and limits.
 #[derive(Clone, Debug)]
@@ -44,6 +44,8 @@ pub struct BookieConfig {
     pub garbage_interval: Duration,
     /// Pace of the scrubber, bytes a second; 0 turns it off.
     pub scrub_bytes_per_second: u64,
+    /// Which files it writes, and which it reads.
+    pub formats: Formats,
 }
 
 /// Most journal directories of a bookie.
@@ -87,6 +89,7 @@ impl BookieConfig {
             free_space_low_bytes: 256 * 1024 * 1024,
             garbage_interval: Duration::from_secs(60),
             scrub_bytes_per_second: 4 * 1024 * 1024,
+            formats: Formats::default(),
         }
     }
 }

@@ -20,7 +20,6 @@ use crate::domain::BookieId;
 use crate::runtime::{DiskErrorKind, DiskResult, Runtime};
 use crate::{mutant, reached};
 
-const FORMAT: u32 = 2;
 const COOKIE_NAME: &str = "cookie";
 const STAMPING_NAME: &str = "stamping";
 
@@ -65,6 +64,16 @@ pub(super) fn folders(config: &BookieConfig) -> Vec<Folder> {
     .collect()
 }
 
+/// What the cookies say, and the format that they are to have.
+pub(super) struct Identified {
+    /// Who the folders belong to.
+    pub identity: Identity,
+    /// The format of the level that is written, or the higher one that was.
+    pub format: u32,
+    /// Folders whose cookies have a lower format. [`raise`] must follow.
+    pub behind: Vec<Folder>,
+}
+
 /// What the cookies say.
 pub(super) enum Identity {
     /// All are there and agree.
@@ -79,16 +88,18 @@ pub(super) enum Identity {
 pub(super) async fn identify(
     runtime: &Runtime,
     config: &BookieConfig,
-) -> Result<Identity, BookieStartError> {
+) -> Result<Identified, BookieStartError> {
     let disk = &runtime.disk;
+    let written = config.formats.writes.stored().cookie;
+    let found = |identity| Identified { identity, format: written, behind: Vec::new() };
     if disk.exists(&config.ledger_directory.join(STAMPING_NAME)).await? {
         reached!("bookie: first start cut short");
-        return Ok(Identity::Fresh);
+        return Ok(found(Identity::Fresh));
     }
     let folders = folders(config);
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for folder in &folders {
-        match read(runtime, folder).await? {
+        match read(runtime, config, folder).await? {
             Some((id, cookie)) => with.push((folder, id, cookie)),
             None => without.push(folder),
         }
@@ -97,7 +108,7 @@ pub(super) async fn identify(
         for folder in &folders {
             refuse_data(runtime, folder).await?;
         }
-        return Ok(Identity::Fresh);
+        return Ok(found(Identity::Fresh));
     };
     if let Some((other, theirs, _)) = with.iter().find(|(_, theirs, _)| theirs != id) {
         let (first, other) = (first.path.display(), other.path.display());
@@ -105,7 +116,7 @@ pub(super) async fn identify(
         return Err(BookieStartError::Cookie(message));
     }
     if !without.is_empty() && mutant!("S19") {
-        return Ok(Identity::Fresh);
+        return Ok(found(Identity::Fresh));
     }
     let listed = with.iter().find(|(folder, ..)| folder.role == LEDGERS);
     let known = match listed {
@@ -141,7 +152,34 @@ pub(super) async fn identify(
     // An adoption that was cut short has left the cookie and not the list.
     added
         .extend(with.iter().filter(|(f, ..)| !known.contains(&f.role)).map(|(f, ..)| (*f).clone()));
-    if added.is_empty() { Ok(Identity::Known(*id)) } else { Ok(Identity::Grown(*id, added)) }
+    let format = with.iter().map(|(.., cookie)| cookie.format).fold(written, u32::max);
+    let behind = with.iter().filter(|(.., cookie)| cookie.format < format);
+    let behind = behind.map(|(folder, ..)| (*folder).clone()).collect();
+    let identity = match added.is_empty() {
+        true => Identity::Known(*id),
+        false => Identity::Grown(*id, added),
+    };
+    Ok(Identified { identity, format, behind })
+}
+
+/// Gives cookies the format of the level that is about to be written, before anything else is: a version that
+/// does not know the level refuses the folder by its cookie. Never back: what was written stays.
+pub(super) async fn raise(
+    runtime: &Runtime,
+    config: &BookieConfig,
+    id: BookieId,
+    format: u32,
+    behind: &[Folder],
+) -> DiskResult<()> {
+    if behind.is_empty() || mutant!("V-cookie") {
+        return Ok(());
+    }
+    reached!("bookie: cookies raised to another format level");
+    let folders = folders(config);
+    for folder in behind {
+        write(runtime, folder, id, format, &folders).await?;
+    }
+    Ok(())
 }
 
 /// Makes empty folders the bookie's: first their cookies, then the list.
@@ -150,12 +188,13 @@ pub(super) async fn adopt(
     config: &BookieConfig,
     id: BookieId,
     added: &[Folder],
+    format: u32,
 ) -> DiskResult<()> {
     reached!("bookie: folder added");
     let folders = folders(config);
     let first = folders.iter().filter(|folder| folder.role == LEDGERS);
     for folder in added.iter().chain(first) {
-        write(runtime, folder, id, &folders).await?;
+        write(runtime, folder, id, format, &folders).await?;
     }
     for folder in added {
         match runtime.disk.remove(&folder.path.join(ADOPT_NAME)).await {
@@ -170,11 +209,12 @@ async fn write(
     runtime: &Runtime,
     folder: &Folder,
     id: BookieId,
+    format: u32,
     folders: &[Folder],
 ) -> DiskResult<()> {
     let lists = folder.role == LEDGERS && folders.len() > 2;
     let cookie = Cookie {
-        format: FORMAT,
+        format,
         bookie: id.to_string(),
         role: folder.role.clone(),
         folders: folders.iter().filter(|_| lists).map(|folder| folder.role.clone()).collect(),
@@ -196,11 +236,12 @@ pub(super) async fn finish_stamping(
 ) -> DiskResult<()> {
     let disk = &runtime.disk;
     let folders = folders(config);
+    let format = config.formats.writes.stored().cookie;
     if mutant!("S-stamp") {
         disk.remove(&config.ledger_directory.join(STAMPING_NAME)).await?;
     }
     for folder in &folders {
-        write(runtime, folder, id, &folders).await?;
+        write(runtime, folder, id, format, &folders).await?;
     }
     if mutant!("S-stamp") {
         return Ok(());
@@ -211,14 +252,17 @@ pub(super) async fn finish_stamping(
 
 async fn read(
     runtime: &Runtime,
+    config: &BookieConfig,
     folder: &Folder,
 ) -> Result<Option<(BookieId, Cookie)>, BookieStartError> {
     let path = folder.path.join(COOKIE_NAME);
     let Some(text) = runtime.disk.read_file(&path).await? else { return Ok(None) };
     let wrong = |what: &str| BookieStartError::Cookie(format!("{}: {what}", path.display()));
     let cookie: Cookie = serde_json::from_slice(&text).map_err(|_| wrong("not a cookie"))?;
-    if cookie.format != FORMAT {
-        return Err(wrong("a format this version does not know"));
+    let reads_up_to = config.formats.reads_up_to;
+    if reads_up_to.known(|formats| formats.cookie == cookie.format).is_none() {
+        let (found, known) = (cookie.format, reads_up_to.stored().cookie);
+        return Err(wrong(&format!("format {found}, this version reads up to {known}")));
     }
     if cookie.role != folder.role {
         let what = format!("this is folder {:?}, configured as {:?}", cookie.role, folder.role);

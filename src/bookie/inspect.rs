@@ -13,7 +13,7 @@ use super::journal::{
 use super::ledger_state::{FenceState, LedgerFacts};
 use super::record::{RECORD_HEADER_BYTES_MAX, RecordHeader, RecordKind};
 use super::storage::{
-    CheckpointFile, FactsError, LOG_HEADER_BYTES, entry_log_id, entry_log_name, log_header_is_good,
+    CheckpointFile, FactsError, LOG_HEADER_BYTES, entry_log_id, entry_log_name, log_level,
     read_facts,
 };
 use crate::domain::{EntryId, LedgerId};
@@ -247,16 +247,18 @@ pub async fn entry_log_entries(disk: &Disk, folder: &Path, id: u64) -> DiskResul
     let file = disk.open(&path, CreateMode::Existing, OpenMode::Shared).await?;
     let length = file.length().await?;
     let mut window = Window::new(&file);
-    let mut listing = EntryLogListing {
-        header_is_good: log_header_is_good(&window.bytes(0, LOG_HEADER_BYTES).await?, id),
-        ..EntryLogListing::default()
+    let level = log_level(&window.bytes(0, LOG_HEADER_BYTES).await?, id);
+    let mut listing =
+        EntryLogListing { header_is_good: level.is_some(), ..EntryLogListing::default() };
+    let decode = |bytes: &[u8]| match level {
+        Some(level) => RecordHeader::decode(bytes, level),
+        None => RecordHeader::decode_any(bytes),
     };
     let mut at = LOG_HEADER_BYTES as u64;
     let mut damage_begins = None;
     while at < length {
         let bytes = window.bytes(at, RECORD_HEADER_BYTES_MAX).await?;
-        let whole = RecordHeader::decode(&bytes)
-            .filter(|header| at + header.total_length() as u64 <= length);
+        let whole = decode(&bytes).filter(|header| at + header.total_length() as u64 <= length);
         let Some(header) = whole else {
             damage_begins.get_or_insert(at);
             at += 1;

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use super::ledger_state::LedgerState;
-use super::record::{RecordKind, split_record};
+use super::record::{RecordKind, split_any_record};
 use super::shared::Shared;
 use super::storage::Run;
 use super::write_cache::ReadBudget;
@@ -135,7 +135,7 @@ async fn read_part(
         file.read_at(run.offset + u64::from(start), length as usize).await.map_err(unknown)?;
     let mut at = 0;
     while wanted < run.end && at < length as usize {
-        let Some((header, payload)) = split_record(&bytes, at) else {
+        let Some((header, payload)) = split_any_record(&bytes, at) else {
             return corrupt(shared, run, wanted, "its header is damaged", out.is_empty());
         };
         let length = header.total_length();

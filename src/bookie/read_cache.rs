@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 
-use super::record::{RecordKind, split_record};
+use super::record::{RecordKind, split_any_record};
 use super::storage::Run;
 use crate::domain::{Entry, EntryId, LedgerId};
 use crate::{mutant, reached};
@@ -179,7 +179,7 @@ impl ReadCache {
         let mut entries = Vec::new();
         let (mut at, mut next, mut bytes) = (0, first, CHUNK_OVERHEAD_BYTES + records.len());
         while at < records.len() && next < run.end {
-            let sound = split_record(&records, at)
+            let sound = split_any_record(&records, at)
                 .filter(|(header, _)| header.kind == RecordKind::Entry)
                 .map(|(header, payload)| (header.total_length(), header.into_entry(payload)))
                 .filter(|(_, entry)| entry.verify(run.ledger, next).is_ok());

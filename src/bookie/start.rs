@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::cookie::{Identity, adopt, begin_stamping, finish_stamping, folders, identify};
+use super::cookie::{
+    Identified, Identity, adopt, begin_stamping, finish_stamping, folders, identify, raise,
+};
 use super::journal::{
     JournalFiles, JournalPositions, JournalQueue, JournalWriter, ReplayError, found, go_on, replay,
 };
@@ -76,14 +78,16 @@ pub(super) async fn start(
     let journal_files =
         |directory| JournalFiles::new(disk.clone(), directory, config.journal_file_bytes);
     let journals: Vec<_> = config.journal_directories().into_iter().map(journal_files).collect();
-    let (id, fresh) = match identify(&runtime, &config).await? {
+    let Identified { identity, format, behind } = identify(&runtime, &config).await?;
+    let (id, fresh) = match identity {
         Identity::Known(id) => (id, false),
         Identity::Grown(id, added) => {
-            adopt(&runtime, &config, id, &added).await?;
+            adopt(&runtime, &config, id, &added, format).await?;
             (id, false)
         }
         Identity::Fresh => (first_start(&runtime, &config, &journals).await?, true),
     };
+    raise(&runtime, &config, id, format, &behind).await?;
     // A process that was killed may have left the checkpoint file's name not yet durable. Files it no longer
     // names, and journal files behind its mark, are about to go.
     disk.sync_directory(&config.ledger_directory).await?;
@@ -112,6 +116,7 @@ pub(super) async fn start(
         last.next_log.max(highest_log + 1),
         last.extents.clone(),
         Arc::clone(&counters.entry_log_bytes),
+        config.formats.writes,
     );
     let half_bytes_max = config.write_cache_bytes;
     let directories = config.ledger_directories().len();
@@ -139,7 +144,7 @@ pub(super) async fn start(
         }
         files.take_stock().await?;
         files.retire(mark.file).await?;
-        begun.push(go_on(files, replayed).await?);
+        begun.push(go_on(files, replayed, config.formats.writes).await?);
     }
     let positions = begun.iter().map(|(_, position)| *position).collect();
     let mut cache = WriteCache::new(config.write_cache_bytes, JournalPositions::new(positions));

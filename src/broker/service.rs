@@ -11,7 +11,7 @@ use super::ownership::{
 };
 use super::partitions::{PARTITIONS_MAX, Partitions};
 use super::served_topics::ServedTopics;
-use crate::domain::{Domain, NamespaceName, TopicName};
+use crate::domain::{Domain, Formats, NamespaceName, TopicName};
 use crate::ledger::{LedgerClient, Quorum};
 use crate::metadata::{Metadata, MetadataError, Pages};
 use crate::runtime::Runtime;
@@ -52,6 +52,8 @@ pub struct BrokerConfig {
     pub cursor_ledger_entries_max: u64,
     /// Bundles, sessions, shedding.
     pub ownership: OwnershipConfig,
+    /// Which entry headers it writes, and which it reads.
+    pub formats: Formats,
 }
 
 impl BrokerConfig {
@@ -72,6 +74,7 @@ impl BrokerConfig {
             cursor_flush_interval: Duration::from_millis(200),
             cursor_ledger_entries_max: 50_000,
             ownership: OwnershipConfig::default(),
+            formats: Formats::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod bookie_id;
 mod bookie_messages;
 mod entry;
+mod format_level;
 mod ledger_id;
 mod position;
 mod rack;
@@ -16,6 +17,7 @@ pub use bookie_messages::{
     AddAnswer, AddBatch, AddError, AddSink, LastAddConfirmed, ReadError, ReadRequest,
 };
 pub use entry::{Entry, EntryDamage};
+pub use format_level::{FormatLevel, Formats, StoredFormats};
 pub use ledger_id::{EntryId, LedgerId};
 pub use position::Position;
 pub use rack::{Rack, RackError};

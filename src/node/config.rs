@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::bookie::BookieConfig;
 use crate::broker::BrokerConfig;
+use crate::domain::Formats;
 use crate::frontend::pulsar::codec::MAX_MESSAGE_SIZE_DEFAULT;
 use crate::ledger::repair::RepairConfig;
 use crate::ledger::{LedgerConfig, Quorum};
@@ -117,6 +118,12 @@ impl NodeConfig {
             broker: BrokerConfig::with_quorum(quorum),
             data,
         }
+    }
+
+    /// What every role writes and reads from its next start on.
+    pub fn set_formats(&mut self, formats: Formats) {
+        self.broker.formats = formats;
+        self.bookie.formats = formats;
     }
 
     /// A standalone node: all roles, one copy, still synced.

@@ -105,6 +105,7 @@ pub const MARKS: &[ListedMark] = &[
     ),
     seeds(40, "bookie: changed facts appended"),
     seeds(300, "bookie: checkpoint failed"),
+    unit("levels::each_level_is_there", "bookie: cookies raised to another format level"),
     unit("read_cache::damage_is_not_kept", "bookie: damage met while reading ahead"),
     unit("damage::rot_in_an_entry", "bookie: damage met while the index was made again"),
     seeds(300, "bookie: damaged copy found by a read"),

@@ -492,6 +492,21 @@ pub const MUTANTS: &[Mutant] = &[
         "a search by time takes publish times for sorted",
     ),
     by("managed_ledger_model", "T8", "entries carry the time of the first one"),
+    unit(
+        "bookie::tests::levels::a_version_that_does",
+        "V-cookie",
+        "a bookie writes level 2 and leaves its cookies as they were",
+    ),
+    unit(
+        "broker::entry_header::tests::level_1_is_what_former",
+        "V-fields",
+        "the reader of level 1 takes two fields for each other",
+    ),
+    unit(
+        "bookie::tests::levels::each_level_is_there",
+        "V-journal",
+        "replay takes journal groups of level 1 for the torn end",
+    ),
     scenario("recording::an_answer_is_owed", "V-cause", "a recording forgets what woke a task"),
     unit("page::tests::hostile_text", "V-escape", "a run's own texts are markup on its page"),
     scenario("determinism::a_recorded_run", "V-wakes", "a recording wakes tasks of its own accord"),

@@ -2,6 +2,7 @@
 
 use super::group::group_again;
 use super::{JournalFiles, JournalPosition, Replayed};
+use crate::domain::FormatLevel;
 use crate::mutant;
 use crate::runtime::{DiskResult, File};
 
@@ -21,13 +22,14 @@ pub(in crate::bookie) async fn found(
 pub(in crate::bookie) async fn go_on(
     files: &JournalFiles,
     replayed: Replayed,
+    level: FormatLevel,
 ) -> DiskResult<(File, JournalPosition)> {
     let id = replayed.last_file + 1;
     let sequence = replayed.next_sequence;
     let mut position = JournalPosition { sequence, file: id, offset: 0 };
     let file = files.begin(id).await?;
     if let Some(records) = replayed.last_group.filter(|_| !mutant!("S-fsync")) {
-        let bytes = group_again(&records, id, 0, sequence - 1);
+        let bytes = group_again(&records, id, 0, sequence - 1, level);
         position.offset = bytes.len() as u64;
         file.write_and_sync(0, vec![bytes]).await?;
         if position.offset > files.file_bytes() {

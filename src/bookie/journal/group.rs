@@ -1,38 +1,41 @@
 //! A group of records: what one journal write and one sync make durable.
 //!
 //! ```text
-//!  0 u32 "SWJ2"              32 u32 body length
+//!  0 u32 "SWJ2" or "SWJ1"    32 u32 body length
 //!  4 u32 zero                36 u32 number of records
 //!  8 u64 file id             40 u32 CRC-32C of all record headers, one after the other
 //! 16 u64 offset in the file  44..60 zero
 //! 24 u64 sequence            60 u32 CRC-32C of the 60 bytes before
 //! 64 records, then zeros up to a multiple of 4096
 //! ```
-//! The file id and offset tell this life of a recycled file from its previous one. The checksum over record
-//! headers (they hold the entries' digests) ties every sector of the group to it: sectors of an older group
-//! with records of the same sizes cannot pass for it.
+//! The first four bytes say the level that all its records have (`src/domain/format_level.rs`); groups of different
+//! levels may follow each other. The file id and offset tell this life of a recycled file from its previous one. The
+//! checksum over record headers (they hold the entries' digests) ties every sector of the group to it: sectors of an
+//! older group with records of the same sizes cannot pass for it.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::bookie::record::{RecordHeader, RecordKind, split_record, u32_at, u64_at};
-use crate::domain::Entry;
+use crate::domain::{CreatorToken, Entry, FormatLevel, LedgerId};
+use crate::mutant;
 
 /// Groups begin at multiples of this: a page is never written again once acknowledged.
 pub(in crate::bookie) const GROUP_ALIGNMENT: usize = 4096;
 /// Bytes of a group's header.
 pub(in crate::bookie) const GROUP_HEADER_BYTES: usize = 64;
-const MAGIC: u32 = u32::from_le_bytes(*b"SWJ2");
 
 /// Builds groups, one at a time, in one reused buffer.
 pub(super) struct GroupBuilder {
     buffer: BytesMut,
     checksum: u32,
     records: u32,
+    level: FormatLevel,
 }
 
 impl GroupBuilder {
-    pub(super) fn new() -> Self {
-        Self { buffer: BytesMut::new(), checksum: 0, records: 0 }
+    /// Its groups and their records will be of this level.
+    pub(super) fn new(level: FormatLevel) -> Self {
+        Self { buffer: BytesMut::new(), checksum: 0, records: 0, level }
     }
 
     /// Begins a group in a buffer with room for `capacity` bytes.
@@ -50,11 +53,21 @@ impl GroupBuilder {
     }
 
     pub(super) fn push_entry(&mut self, entry: &Entry) {
-        self.push(RecordHeader::of_entry(entry));
+        self.push(RecordHeader::of_entry(entry, self.level));
         self.buffer.put_slice(&entry.payload);
     }
 
-    pub(super) fn push(&mut self, record: RecordHeader) {
+    /// A record about a ledger.
+    pub(super) fn push_ledger(
+        &mut self,
+        kind: RecordKind,
+        ledger: LedgerId,
+        creator: CreatorToken,
+    ) {
+        self.push(RecordHeader::of_ledger(kind, ledger, creator, self.level));
+    }
+
+    fn push(&mut self, record: RecordHeader) {
         let length = record.encode(&mut self.buffer);
         let header = &self.buffer[self.buffer.len() - length..];
         self.checksum = crc32c::crc32c_append(self.checksum, header);
@@ -75,7 +88,7 @@ impl GroupBuilder {
         let padded = self.buffer.len().next_multiple_of(GROUP_ALIGNMENT);
         self.buffer.put_bytes(0, padded - self.buffer.len());
         let header = &mut self.buffer[..GROUP_HEADER_BYTES];
-        header[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+        header[0..4].copy_from_slice(&self.level.stored().journal_group);
         header[8..16].copy_from_slice(&file.to_le_bytes());
         header[16..24].copy_from_slice(&offset.to_le_bytes());
         header[24..32].copy_from_slice(&sequence.to_le_bytes());
@@ -88,18 +101,20 @@ impl GroupBuilder {
     }
 }
 
-/// The bytes of a group of records read back, for another place.
+/// The bytes of a group of records read back, for another place, at this level whatever theirs was.
 pub(super) fn group_again(
     records: &[(RecordHeader, Bytes)],
     file: u64,
     offset: u64,
     sequence: u64,
+    level: FormatLevel,
 ) -> Bytes {
-    let mut builder = GroupBuilder::new();
-    let body: usize = records.iter().map(|(header, _)| header.total_length()).sum();
+    let mut builder = GroupBuilder::new(level);
+    let headers = records.iter().map(|(header, _)| RecordHeader { level, ..*header });
+    let body: usize = headers.clone().map(|header| header.total_length()).sum();
     builder.begin(GROUP_HEADER_BYTES + body + GROUP_ALIGNMENT);
-    for (header, payload) in records {
-        builder.push(*header);
+    for (header, (_, payload)) in headers.zip(records) {
+        builder.push(header);
         builder.buffer.put_slice(payload);
     }
     builder.finish(file, offset, sequence)
@@ -114,6 +129,8 @@ pub(in crate::bookie) struct GroupHeader {
     pub body_length: u32,
     /// Number of records.
     pub records: u32,
+    /// Theirs.
+    pub level: FormatLevel,
     checksum: u32,
 }
 
@@ -121,14 +138,19 @@ impl GroupHeader {
     /// The header of a group of this life of file `file` at `offset`; `None` for anything else.
     pub fn decode(bytes: &[u8], file: u64, offset: u64) -> Option<Self> {
         let header = bytes.get(..GROUP_HEADER_BYTES)?;
-        let mine = u32_at(header, 0) == MAGIC
-            && u64_at(header, 8) == file
+        let level = FormatLevel::NEWEST.known(|formats| header[..4] == formats.journal_group)?;
+        // Planted bug: a reader that knows only what it writes.
+        if level < FormatLevel::NEWEST && mutant!("V-journal") {
+            return None;
+        }
+        let mine = u64_at(header, 8) == file
             && u64_at(header, 16) == offset
             && u32_at(header, 60) == crc32c::crc32c(&header[..60]);
         mine.then(|| Self {
             sequence: u64_at(header, 24),
             body_length: u32_at(header, 32),
             records: u32_at(header, 36),
+            level,
             checksum: u32_at(header, 40),
         })
     }
@@ -172,7 +194,7 @@ pub(in crate::bookie) fn parse_group(
     let mut checksum = 0;
     let mut records = Vec::new();
     for number in 0..header.records {
-        let Some((record, payload)) = split_record(&body, at) else {
+        let Some((record, payload)) = split_record(&body, at, header.level) else {
             return Err(GroupDamage::Body(format!("record {number} is damaged")));
         };
         checksum = crc32c::crc32c_append(checksum, &body[at..at + record.length()]);

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::group::GroupBuilder;
 use super::{GROUP_ALIGNMENT, JournalFiles, JournalItem, JournalPosition, JournalQueue};
 use crate::bookie::ledger_state::FenceState;
-use crate::bookie::record::{RecordHeader, RecordKind};
+use crate::bookie::record::RecordKind;
 use crate::bookie::shared::Shared;
 use crate::domain::{AddError, EntryId};
 use crate::runtime::{DiskError, DiskErrorKind, DiskResult, File, Mailbox};
@@ -65,7 +65,7 @@ impl JournalWriter {
         file: File,
         position: JournalPosition,
     ) -> Self {
-        let builder = GroupBuilder::new();
+        let builder = GroupBuilder::new(shared.config.formats.writes);
         let (unwitnessed, next) = (false, None);
         Self { shared, number, files, mailbox, file, position, builder, unwitnessed, next }
     }
@@ -194,8 +194,7 @@ impl JournalWriter {
                 if !facts.bind_logged {
                     facts.bind_logged = true;
                     let ledger = item.batch.ledger;
-                    let bind = RecordHeader::of_ledger(RecordKind::Bind, ledger, facts.creator);
-                    self.builder.push(bind);
+                    self.builder.push_ledger(RecordKind::Bind, ledger, facts.creator);
                 }
                 drop(facts);
                 for entry in &item.batch.entries {
@@ -207,7 +206,7 @@ impl JournalWriter {
                 facts.bind_logged = true;
                 let creator = facts.creator;
                 drop(facts);
-                self.builder.push(RecordHeader::of_ledger(item.kind, item.ledger.id, creator));
+                self.builder.push_ledger(item.kind, item.ledger.id, creator);
             }
             JournalItem::Stop(_) => {}
         }

@@ -1,6 +1,7 @@
 //! Entry logs: large files shared by ledgers, each stretch of one flush sorted by (ledger, entry).
 //!
-//! A 64-byte header (`SWE2`, zero, u64 id, zeros, CRC-32C of the 60 bytes before), then records. A log is only
+//! A 64-byte header (`SWE2` or `SWE1`, zero, u64 id, zeros, CRC-32C of the 60 bytes before), then records of the level
+//! that its first four bytes say (`src/domain/format_level.rs`). A log is only
 //! appended to in the life of the bookie that began it; ids are never used twice. How much of a log counts is
 //! written in the checkpoint file; what is after it is cut off at start.
 
@@ -14,13 +15,12 @@ use bytes::{BufMut, BytesMut};
 use super::{Pace, Run, RunBuilder};
 use crate::bookie::record::{RecordHeader, u32_at, u64_at};
 use crate::bookie::write_cache::Half;
-use crate::domain::{Entry, LedgerId};
+use crate::domain::{Entry, FormatLevel, LedgerId};
 use crate::mutant;
 use crate::runtime::{CreateMode, Disk, DiskResult, File, OpenMode};
 
 /// Bytes of a log's header.
 pub(in crate::bookie) const LOG_HEADER_BYTES: usize = 64;
-const MAGIC: u32 = u32::from_le_bytes(*b"SWE2");
 /// One write; large enough for the disk, small enough to leave the journal room between two.
 const WRITE_BYTES: usize = 1024 * 1024;
 /// Room for the last record of a write.
@@ -43,17 +43,17 @@ pub(in crate::bookie) fn entry_log_id(name: &str) -> Option<u64> {
     (id.len() == 16).then(|| u64::from_str_radix(id, radix).ok()).flatten()
 }
 
-/// True if these bytes begin with the header of log `id`.
-pub(in crate::bookie) fn log_header_is_good(bytes: &[u8], id: u64) -> bool {
-    bytes.len() >= LOG_HEADER_BYTES
-        && u32_at(bytes, 0) == MAGIC
-        && u64_at(bytes, 8) == id
-        && u32_at(bytes, 60) == crc32c::crc32c(&bytes[..60])
+/// The level of the records of log `id`, if these bytes begin with its header.
+pub(in crate::bookie) fn log_level(bytes: &[u8], id: u64) -> Option<FormatLevel> {
+    let header = bytes.get(..LOG_HEADER_BYTES)?;
+    let level = FormatLevel::NEWEST.known(|formats| header[..4] == formats.entry_log)?;
+    let good = u64_at(header, 8) == id && u32_at(header, 60) == crc32c::crc32c(&header[..60]);
+    good.then_some(level)
 }
 
-fn log_header(id: u64) -> [u8; LOG_HEADER_BYTES] {
+fn log_header(id: u64, level: FormatLevel) -> [u8; LOG_HEADER_BYTES] {
     let mut header = [0_u8; LOG_HEADER_BYTES];
-    header[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+    header[0..4].copy_from_slice(&level.stored().entry_log);
     header[8..16].copy_from_slice(&id.to_le_bytes());
     let checksum = crc32c::crc32c(&header[..60]);
     header[60..64].copy_from_slice(&checksum.to_le_bytes());
@@ -126,10 +126,10 @@ impl EntryLogs {
         Ok(file)
     }
 
-    async fn create(&self, id: u64, directory: usize) -> DiskResult<File> {
+    async fn create(&self, id: u64, directory: usize, level: FormatLevel) -> DiskResult<File> {
         self.places().insert(id, directory);
         let file = self.disk.open(&self.path(id), CreateMode::CreateNew, OpenMode::Shared).await?;
-        file.write_at(0, vec![bytes::Bytes::copy_from_slice(&log_header(id))]).await?;
+        file.write_at(0, vec![bytes::Bytes::copy_from_slice(&log_header(id, level))]).await?;
         if !mutant!("S-log-name") {
             self.disk.sync_directory(&self.directories[directory]).await?;
         }
@@ -167,6 +167,8 @@ pub(in crate::bookie) struct EntryLogWriter {
     /// Lengths up to which logs are synced.
     extents: BTreeMap<u64, u64>,
     bytes_written: Arc<AtomicU64>,
+    /// Of the logs it begins.
+    level: FormatLevel,
 }
 
 impl EntryLogWriter {
@@ -177,9 +179,10 @@ impl EntryLogWriter {
         next_id: u64,
         extents: BTreeMap<u64, u64>,
         bytes_written: Arc<AtomicU64>,
+        level: FormatLevel,
     ) -> Self {
         let open = logs.directories.iter().map(|_| None).collect();
-        Self { logs, log_bytes_max, next_id, open, extents, bytes_written }
+        Self { logs, log_bytes_max, next_id, open, extents, bytes_written, level }
     }
 
     /// Lengths up to which logs count.
@@ -244,7 +247,7 @@ impl EntryLogWriter {
             for (ledger, entries) in ledgers {
                 for entry in *entries {
                     let (id, end) = self.begin_record(directory, &mut buffer).await?;
-                    let header = RecordHeader::of_entry(entry);
+                    let header = RecordHeader::of_entry(entry, self.level);
                     let length = u32::try_from(header.total_length()).unwrap_or(u32::MAX);
                     runs.record(*ledger, entry.entry, id, end, length);
                     header.encode(&mut buffer);
@@ -291,7 +294,7 @@ impl EntryLogWriter {
                 let id = self.next_id;
                 // Counted up even if creating fails: the name may be there all the same.
                 self.next_id += 1;
-                let file = self.logs.create(id, directory).await?;
+                let file = self.logs.create(id, directory, self.level).await?;
                 OpenLog { id, file, written: LOG_HEADER_BYTES as u64, synced: 0 }
             }
         };

@@ -11,8 +11,7 @@ mod run;
 
 pub(super) use checkpoint_file::CheckpointFile;
 pub(super) use entry_log::{
-    EntryLogWriter, EntryLogs, LOG_HEADER_BYTES, Placement, entry_log_id, entry_log_name,
-    log_header_is_good,
+    EntryLogWriter, EntryLogs, LOG_HEADER_BYTES, Placement, entry_log_id, entry_log_name, log_level,
 };
 pub(super) use facts_log::{FactsError, FactsLogWriter, FactsPlace, read_facts};
 pub(super) use location_index::{LocationIndex, LogUse};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{EntryLogs, LOG_HEADER_BYTES, LocationIndex, RunBuilder, log_header_is_good};
+use super::{EntryLogs, LOG_HEADER_BYTES, LocationIndex, RunBuilder, log_level};
 use crate::bookie::journal::Window;
 use crate::bookie::record::{RECORD_HEADER_BYTES_MAX, RecordHeader, RecordKind};
 use crate::domain::LedgerId;
@@ -42,14 +42,17 @@ where
         let mut window = Window::new(&file);
         let mut runs = RunBuilder::default();
         let mut at = LOG_HEADER_BYTES as u64;
-        if !log_header_is_good(&window.bytes(0, LOG_HEADER_BYTES).await?, *id) {
-            damaged_places += 1;
-        }
+        let level = log_level(&window.bytes(0, LOG_HEADER_BYTES).await?, *id);
+        damaged_places += u64::from(level.is_none());
+        let decode = |bytes: &[u8]| match level {
+            Some(level) => RecordHeader::decode(bytes, level),
+            None => RecordHeader::decode_any(bytes),
+        };
         let mut in_damage = false;
         while at < *extent {
             let bytes = window.bytes(at, RECORD_HEADER_BYTES_MAX).await?;
-            let whole = RecordHeader::decode(&bytes)
-                .filter(|header| at + header.total_length() as u64 <= *extent);
+            let whole =
+                decode(&bytes).filter(|header| at + header.total_length() as u64 <= *extent);
             let Some(header) = whole else {
                 // Step on, byte by byte, to the next header that checks out.
                 damaged_places += u64::from(!in_damage);

@@ -9,6 +9,7 @@ mod fence;
 mod garbage;
 mod index_runs;
 mod journals;
+mod levels;
 mod promises;
 mod read_cache;
 mod throughput;

@@ -15,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::contract::{AppendError, AppendOutcome, NewEntry};
 use crate::broker::{AppendTerms, EntryHeader};
-use crate::domain::{EntryId, Instant, LedgerId, Position, WallTime};
+use crate::domain::{EntryId, FormatLevel, Instant, LedgerId, Position, WallTime};
 use crate::{invariant, mutant, reached};
 
 /// Limits.
@@ -120,6 +120,8 @@ pub struct Machine {
     /// The number the next entry taken gets.
     next_number: u64,
     token: u64,
+    /// Of the headers it makes.
+    level: FormatLevel,
     effects: Vec<Effect>,
 }
 
@@ -135,8 +137,14 @@ impl Machine {
             next_index,
             next_number: 0,
             token: 0,
+            level: FormatLevel::NEWEST,
             effects: Vec::new(),
         }
+    }
+
+    /// The same, making headers of this level.
+    pub fn writing(self, level: FormatLevel) -> Self {
+        Self { level, ..self }
     }
 
     /// The same with the number of the next entry and the fencing token, as the record has them.
@@ -170,7 +178,8 @@ impl Machine {
     /// Index of the first message that is not sent: where the next ledger begins.
     pub fn first_pending_index(&self) -> u64 {
         let first = self.queue.iter().skip(self.handled).find(|p| p.refused.is_none());
-        let header = first.and_then(|pending| EntryHeader::split(&pending.payload).ok());
+        let header = first
+            .and_then(|pending| EntryHeader::split(&pending.payload, FormatLevel::NEWEST).ok());
         header.map_or(self.next_index, |(header, _)| header.first_index)
     }
 
@@ -195,6 +204,7 @@ impl Machine {
             self.effects.push(Effect::Outcomes(entries.into_iter().map(refuse).collect()));
             return;
         }
+        let level = self.level;
         let mut buffer = BytesMut::new();
         let mut left: usize = entries.iter().map(stored_bytes).sum();
         for (place, entry) in entries.into_iter().enumerate() {
@@ -239,7 +249,7 @@ impl Machine {
             self.queue.push_back(Pending {
                 tag: entry.tag,
                 number,
-                payload: header.store_in(&mut buffer, &entry.client_bytes),
+                payload: header.store_in(&mut buffer, &entry.client_bytes, level),
                 publish_time: entry.publish_time,
                 sent: None,
                 refused: None,

@@ -63,7 +63,9 @@ pub(super) async fn open(
         let cursors = recover_cursors(&shared.cursor_place()).await?;
         *super::handle::lock(&shared.cursors) = cursors;
         let (inputs, receiver) = mailbox(INBOX);
-        let machine = Machine::new(limits, next_index).numbered(next_number, token);
+        let machine = Machine::new(limits, next_index)
+            .numbered(next_number, token)
+            .writing(shared.environment.config.formats.writes);
         let driver = Driver::new(Arc::clone(&shared), machine, events, inputs.clone());
         shared.environment.runtime.tasks.spawn("managed-ledger", driver.run(receiver));
         return Ok(ManagedLedger::new(shared, inputs));
@@ -144,7 +146,7 @@ async fn find_end(
         .await
         .map_err(|error| storage(error.to_string()))?;
     let entry = run.first().ok_or_else(|| storage("the last entry is missing".to_owned()))?;
-    let (header, _) =
-        EntryHeader::split(&entry.payload).map_err(|error| storage(error.to_string()))?;
+    let (header, _) = EntryHeader::split(&entry.payload, environment.config.formats.reads_up_to)
+        .map_err(|error| storage(error.to_string()))?;
     Ok(header.first_index + u64::from(header.message_count))
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::contract::{ManagedLedgerError, StoredEntry};
 use super::handle::{Shared, lock};
 use crate::broker::EntryHeader;
-use crate::domain::{EntryId, LedgerId, Position, WallTime};
+use crate::domain::{EntryId, FormatLevel, LedgerId, Position, WallTime};
 use crate::ledger::LedgerReader;
 use crate::mutant;
 
@@ -28,6 +28,7 @@ pub(super) async fn read(
     entries_max: usize,
     bytes_max: usize,
 ) -> Result<Vec<StoredEntry>, ManagedLedgerError> {
+    let reads_up_to = shared.environment.config.formats.reads_up_to;
     let mut stored = Vec::new();
     let mut bytes = 0;
     let mut next = from;
@@ -45,7 +46,8 @@ pub(super) async fn read(
         for (entry, payload) in (first.entry.0..).zip(payloads) {
             bytes += payload.len();
             let position = Position::new(first.ledger, EntryId(entry));
-            stored.push(open_entry(position, first_number + entry as u64, &payload)?);
+            let number = first_number + entry as u64;
+            stored.push(open_entry(position, number, &payload, reads_up_to)?);
             next = Position::new(first.ledger, EntryId(entry + 1));
         }
     }
@@ -56,8 +58,9 @@ fn open_entry(
     position: Position,
     number: u64,
     payload: &Bytes,
+    reads_up_to: FormatLevel,
 ) -> Result<StoredEntry, ManagedLedgerError> {
-    let (header, client_bytes) = EntryHeader::split(payload)
+    let (header, client_bytes) = EntryHeader::split(payload, reads_up_to)
         .map_err(|error| ManagedLedgerError::Storage(format!("entry {position}: {error}")))?;
     Ok(StoredEntry {
         position,

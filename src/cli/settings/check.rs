@@ -7,6 +7,7 @@ use super::node_config::parse_founder;
 use super::{Effective, Problem, RoleName, Settings};
 use crate::bookie::{JOURNAL_DIRECTORIES_MAX, LEDGER_DIRECTORIES_MAX};
 use crate::broker::ownership::bundle::BUNDLES_OF_NAMESPACE_MAX;
+use crate::domain::FormatLevel;
 use crate::ledger::ENSEMBLE_MAX;
 use crate::runtime::is_any_host;
 
@@ -86,9 +87,11 @@ impl Check<'_> {
 
     fn numbers(&mut self) {
         let Settings { pulsar, bookie, ledger, broker, repair, replication, .. } = self.settings;
+        let level = self.settings.format_level;
         let size = |value: usize| value as u64;
         let most_copies = u64::from(ENSEMBLE_MAX);
         for (key, value, least, most) in [
+            ("format_level", level.into(), 1, FormatLevel::NEWEST.number().into()),
             ("pulsar.message_bytes_max", size(pulsar.message_bytes_max), KIB, 32 * MIB),
             ("bookie.journal_file_bytes", bookie.journal_file_bytes, MIB, 16 * GIB),
             ("bookie.journal_group_bytes", size(bookie.journal_group_bytes), 4 * KIB, 64 * MIB),
@@ -414,6 +417,9 @@ mod tests {
             }
         }
         assert!(refusal("data = \"\"").contains("data"));
+        assert!(refusal("format_level = 0").contains("format_level = 0: too small"));
+        assert!(refusal("format_level = 3").contains("allowed: 1 to 2"));
+        assert_eq!(from_text("format_level = 1").unwrap().settings.format_level, 1);
         assert!(refusal("[broker]\nledger_entries_max = 0").contains("broker.ledger_entries_max"));
         assert!(
             refusal("[http]\nport = 6650").contains("http.port = 6650: pulsar.port is the same")

@@ -9,6 +9,7 @@ use super::sections::{
 };
 use crate::bookie::BookieConfig;
 use crate::broker::{BrokerConfig, OwnershipConfig};
+use crate::domain::{FormatLevel, Formats};
 use crate::ledger::repair::RepairConfig;
 use crate::ledger::{LedgerConfig, Quorum};
 use crate::node::{MetadataMember, NodeConfig, Roles};
@@ -37,7 +38,7 @@ impl Settings {
         let told = |advertised: &str| (!advertised.is_empty()).then(|| advertised.to_owned());
         let quorum = self.replication.quorum();
         let rpc_listen = (!self.is_standalone()).then(|| address(&self.rpc.host, self.rpc.port));
-        NodeConfig {
+        let mut config = NodeConfig {
             rpc_listen,
             rpc_advertised: told(&self.rpc.advertised),
             metadata_addresses: self.metadata.addresses.clone(),
@@ -54,7 +55,11 @@ impl Settings {
             repair: self.repair.config(),
             broker: self.broker.config(quorum),
             ..NodeConfig::new(self.data.clone(), self.node_roles(), quorum)
-        }
+        };
+        // A number that is no level was refused before.
+        let level = FormatLevel::of_number(self.format_level).unwrap_or(FormatLevel::NEWEST);
+        config.set_formats(Formats::writing(level));
+        config
     }
 }
 

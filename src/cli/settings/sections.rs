@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bookie::BookieConfig;
 use crate::broker::BrokerConfig;
-use crate::domain::Rack;
+use crate::domain::{FormatLevel, Rack};
 use crate::frontend::pulsar::codec::MAX_MESSAGE_SIZE_DEFAULT;
 use crate::ledger::repair::RepairConfig;
 use crate::ledger::{LedgerConfig, Quorum};
@@ -20,6 +20,8 @@ pub(crate) struct Settings {
     pub(crate) data: PathBuf,
     /// What a node of a cluster does; empty: a standalone node, which does everything alone.
     pub(crate) roles: Vec<RoleName>,
+    /// The formats written (docs/operating/upgrade.md).
+    pub(crate) format_level: u32,
     /// The node-to-node port.
     pub(crate) rpc: RpcSettings,
     /// The Pulsar port.
@@ -232,6 +234,7 @@ impl Default for Settings {
         Self {
             data: PathBuf::from("data"),
             roles: Vec::new(),
+            format_level: FormatLevel::NEWEST.number(),
             rpc: RpcSettings::default(),
             metadata: MetadataSettings::default(),
             replication: ReplicationSettings::default(),
