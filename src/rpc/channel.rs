@@ -13,7 +13,8 @@ use tonic::body::Body;
 use tower::Service;
 
 use super::hyper_runtime::{ClockTimer, TaskExecutor, stream_io};
-use super::{CONNECTION_WINDOW_BYTES, FRAME_BYTES, STREAM_WINDOW_BYTES};
+use super::protocol::say;
+use super::{CONNECTION_WINDOW_BYTES, FRAME_BYTES, PROTOCOL, STREAM_WINDOW_BYTES};
 use crate::domain::Instant;
 use crate::reached;
 use crate::runtime::{Random, Runtime};
@@ -34,6 +35,8 @@ pub struct ChannelConfig {
     pub keep_alive_timeout: Duration,
     /// Bounded calls ([`Channel::bounded`]) at once; further ones wait, within their deadlines.
     pub calls_max: usize,
+    /// The version of the protocol that calls are made in.
+    pub protocol: u32,
 }
 
 impl Default for ChannelConfig {
@@ -45,6 +48,7 @@ impl Default for ChannelConfig {
             keep_alive_interval: Duration::from_secs(2),
             keep_alive_timeout: Duration::from_secs(3),
             calls_max: 256,
+            protocol: PROTOCOL,
         }
     }
 }
@@ -217,6 +221,7 @@ impl Service<http::Request<Body>> for Channel {
 
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
         let inner = Arc::clone(&self.0);
+        say(inner.config.protocol, request.headers_mut());
         // Generated clients name a path only; HTTP/2 wants a scheme and an authority, nobody reads them.
         let mut parts = std::mem::take(request.uri_mut()).into_parts();
         parts.scheme = Some(http::uri::Scheme::HTTP);

@@ -9,6 +9,7 @@ mod failure_details;
 /// Generated from `proto/seawall`.
 pub mod generated;
 mod hyper_runtime;
+mod protocol;
 mod receiver_stream;
 mod server;
 
@@ -18,6 +19,7 @@ mod tests;
 pub use channel::{Channel, ChannelConfig, ChannelError};
 pub use failure_details::{failure_of_status, status_of_failure};
 pub use hyper_runtime::{ClockTimer, StreamIo, TaskExecutor, stream_io};
+pub use protocol::PROTOCOL;
 pub use receiver_stream::ReceiverStream;
 pub use server::{Routes, ServerConfig, serve};
 

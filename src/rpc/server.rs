@@ -17,6 +17,7 @@ use tower::Service;
 use tower::util::BoxCloneSyncService;
 
 use super::hyper_runtime::{ClockTimer, TaskExecutor, stream_io};
+use super::protocol::refusal;
 use super::{CONNECTION_WINDOW_BYTES, FRAME_BYTES, STREAM_WINDOW_BYTES};
 use crate::reached;
 use crate::runtime::{Accepted, ByteStream, Listener, Runtime, ShutdownSignal};
@@ -109,6 +110,9 @@ impl hyper::service::Service<HttpRequest> for Routes {
     type Future = BoxFuture<'static, Result<HttpResponse, Infallible>>;
 
     fn call(&self, request: HttpRequest) -> Self::Future {
+        if let Some(status) = refusal(request.headers()) {
+            return Box::pin(std::future::ready(Ok(status.into_http())));
+        }
         let name = request.uri().path().split('/').nth(1).unwrap_or_default();
         let (found, growing) = {
             let services = self.services();

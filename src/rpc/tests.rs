@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::generated::metadata::{GetRequest, metadata_client};
-use super::{Channel, ChannelConfig, ChannelError, Routes, ServerConfig, serve};
+use super::{Channel, ChannelConfig, ChannelError, PROTOCOL, Routes, ServerConfig, serve};
 use crate::runtime::{Shutdown, real};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -59,4 +59,31 @@ async fn an_unknown_service_is_refused_and_a_stop_ends_serving() {
     stop.trigger();
     server.await.unwrap();
     assert!(client.get(GetRequest { key: "/a".to_owned() }).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_later_protocol_is_refused_by_both_numbers() {
+    let runtime = real::runtime();
+    let listener = runtime.network.listen("127.0.0.1:0").await.unwrap();
+    let address = listener.local_address();
+    let stop = Shutdown::new();
+    let server = runtime.tasks.spawn(
+        "server",
+        serve(runtime.clone(), listener, Routes::new(), ServerConfig::default(), stop.signal()),
+    );
+    for (protocol, code) in
+        [(PROTOCOL, tonic::Code::Unimplemented), (PROTOCOL + 1, tonic::Code::FailedPrecondition)]
+    {
+        let config = ChannelConfig { protocol, ..ChannelConfig::default() };
+        let channel = Channel::new(runtime.clone(), &address, config);
+        let mut client = metadata_client::MetadataClient::new(channel);
+        let status = client.get(GetRequest { key: "/a".to_owned() }).await.unwrap_err();
+        assert_eq!(status.code(), code, "{status}");
+        if protocol > PROTOCOL {
+            let both = format!("version {protocol}, this node understands up to {PROTOCOL}");
+            assert!(status.message().contains(&both), "{status}");
+        }
+    }
+    stop.trigger();
+    server.await.unwrap();
 }

@@ -458,6 +458,7 @@ pub const MARKS: &[ListedMark] = &[
         "the bookie that copies go to falls silent under the copy",
         "repair: the target did not answer",
     ),
+    unit("rpc::tests::a_later_protocol", "rpc: a call of a later protocol version refused"),
     seeds(100, "rpc: a call ran out of time"),
     property("grpc_streams::sessions_beyond_the_limit", "rpc: a connection made no call in time"),
     seeds(40, "rpc: a service was asked for before it had started"),
