@@ -61,6 +61,11 @@ speed:
     cargo build --release
     target/release/seawall --log off sim speed --check
 
+# Seeds with nodes of different versions, upgraded and taken back on the way: `just mixed 0..300`.
+mixed SEEDS="0..300" TOPOLOGY="swarm":
+    cargo build --release
+    target/release/seawall sim run --seeds {{SEEDS}} --topology {{TOPOLOGY}} --versions mixed
+
 # Replay a seed with its events: `just replay 42`.
 replay SEED TOPOLOGY="cluster":
     cargo run --release -- sim replay {{SEED}} --topology {{TOPOLOGY}}

@@ -11,6 +11,7 @@ mod journal_directories;
 mod ledger_directories;
 mod metadata_group;
 mod metadata_members;
+mod mixed_versions;
 mod ownership;
 #[cfg(feature = "mutants")]
 mod planted_bugs;

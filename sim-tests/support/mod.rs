@@ -51,10 +51,19 @@ where
     F: FnOnce(Stage) -> Fut + Send + 'static,
     Fut: Future<Output = ()>,
 {
+    scenario_of_seed(1, topology, change, play);
+}
+
+/// The same in another world: sizes, latencies and the order of things are drawn from its seed.
+pub fn scenario_of_seed<F, Fut>(seed: u64, topology: Topology, change: fn(&mut Plan), play: F)
+where
+    F: FnOnce(Stage) -> Fut + Send + 'static,
+    Fut: Future<Output = ()>,
+{
     let run = std::thread::spawn(move || {
-        let mut plan = Plan { faults: Vec::new(), ..Plan::draw(1, topology) };
+        let mut plan = Plan { faults: Vec::new(), ..Plan::draw(seed, topology) };
         change(&mut plan);
-        run(1, plan, play);
+        run(seed, plan, play);
     });
     if let Err(panic) = run.join() {
         std::panic::resume_unwind(panic);

@@ -11,6 +11,7 @@ use super::node_states::NodeStates;
 use super::noted::Noted;
 use super::plan::{Plan, Topology};
 use crate::bookie::BookieConfig;
+use crate::domain::Formats;
 use crate::ledger::repair::RepairConfig;
 use crate::metadata::MemberLimits;
 use crate::metadata::consensus::Role;
@@ -49,6 +50,9 @@ pub struct ClusterNode {
     /// What it runs.
     pub roles: Roles,
     config: NodeConfig,
+    formats: Formats,
+    /// What its last process was started as.
+    started_as: Formats,
     slot: Arc<Mutex<Slot>>,
     /// Virtual time before which the supervisor leaves it down.
     down_until: Duration,
@@ -80,6 +84,8 @@ impl Cluster {
                 machine: world.create_node(&name, &name),
                 roles,
                 config: configure(&name, index, roles, plan, history),
+                formats: plan.formats,
+                started_as: plan.formats,
                 slot: Arc::default(),
                 down_until: Duration::ZERO,
                 gave_up_because: None,
@@ -192,9 +198,31 @@ impl ClusterNode {
         format!("{}:{RPC_PORT}", self.machine.host())
     }
 
-    fn start(&self, recorder: &Recorder) {
+    /// The version it is from its next start on.
+    pub fn set_formats(&mut self, formats: Formats) {
+        self.formats = formats;
+    }
+
+    /// The version it was set to.
+    pub const fn formats(&self) -> Formats {
+        self.formats
+    }
+
+    /// No process of another version than it was set to runs on it.
+    pub fn is_what_it_was_set_to(&self) -> bool {
+        !self.machine.is_running() || self.started_as == self.formats
+    }
+
+    /// Whether a process of this version runs on it, or would be started next.
+    pub fn may_be(&self, formats: Formats) -> bool {
+        self.formats == formats || (self.machine.is_running() && self.started_as == formats)
+    }
+
+    fn start(&mut self, recorder: &Recorder) {
         *locked(&self.slot) = Slot::default();
-        let (slot, config) = (Arc::clone(&self.slot), self.config.clone());
+        self.started_as = self.formats;
+        let (slot, mut config) = (Arc::clone(&self.slot), self.config.clone());
+        config.set_formats(self.formats);
         let recorder = recorder.clone();
         self.machine.start(move |runtime| async move {
             let reason = live(runtime, config, &slot).await;

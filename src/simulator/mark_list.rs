@@ -353,6 +353,8 @@ pub const MARKS: &[ListedMark] = &[
         "a trim between a reader's look at the chain and its read",
         "numbered log: trimmed while it was read",
     ),
+    scenario("mixed_versions::drawn_mixtures", "operator: back to the former version"),
+    scenario("mixed_versions::drawn_mixtures", "operator: the format level was raised"),
     hard(
         "needs more topics and load than a run has",
         "ownership: a bundle was given up for balance",

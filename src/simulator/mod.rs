@@ -54,6 +54,8 @@ mod run;
 pub mod shape;
 /// What one run is asked for.
 pub mod trial;
+/// Nodes of different versions.
+pub mod versions;
 /// What clients do.
 pub mod workloads;
 

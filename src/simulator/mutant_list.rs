@@ -492,8 +492,8 @@ pub const MUTANTS: &[Mutant] = &[
         "a search by time takes publish times for sorted",
     ),
     by("managed_ledger_model", "T8", "entries carry the time of the first one"),
-    unit(
-        "bookie::tests::levels::a_version_that_does",
+    scenario(
+        "mixed_versions::a_former_version_refuses",
         "V-cookie",
         "a bookie writes level 2 and leaves its cookies as they were",
     ),
@@ -502,8 +502,13 @@ pub const MUTANTS: &[Mutant] = &[
         "V-fields",
         "the reader of level 1 takes two fields for each other",
     ),
-    unit(
-        "bookie::tests::levels::each_level_is_there",
+    scenario(
+        "mixed_versions::a_rollback_half_way",
+        "V-header",
+        "an upgraded broker writes entry headers of level 2 although it is set to level 1",
+    ),
+    scenario(
+        "mixed_versions::a_cluster_is_upgraded",
         "V-journal",
         "replay takes journal groups of level 1 for the torn end",
     ),

@@ -12,7 +12,9 @@ use super::draw::Draw;
 use super::profile::Profile;
 use super::shape::Shape;
 use super::trial::Trial;
+use super::versions::Versions;
 use super::workloads::Workload;
+use crate::domain::Formats;
 use crate::runtime::mix;
 use crate::runtime::sim::World;
 
@@ -240,6 +242,10 @@ pub struct Plan {
     pub register_calls_max: u64,
     /// Producers send batches of this many messages at most (1: no batches).
     pub batch_messages: u32,
+    /// Whether an operator changes the versions of nodes.
+    pub versions: Versions,
+    /// What every node is at first, unless that is drawn. Scenarios ask for others.
+    pub formats: Formats,
 }
 
 impl Plan {
@@ -339,6 +345,8 @@ impl Plan {
             },
             register_calls_max: u64::MAX,
             batch_messages: draw.pick("batch", &[1, 1, 5]),
+            versions: trial.versions,
+            formats: Formats::default(),
         }
     }
 }

@@ -11,6 +11,7 @@ use super::history::{HistoryClock, SharedHistory};
 use super::nemesis::Nemesis;
 use super::noted::{COME_BACK, Noted};
 use super::plan::{FaultKind, Plan, Topology};
+use super::versions::Operator;
 use super::workloads::property;
 use crate::bookie::Bookie;
 use crate::runtime::Runtime;
@@ -77,16 +78,20 @@ impl Stage for SimStage {
 
 struct Run {
     clients: Clients<SimStage>,
+    /// Changes versions in the storm.
+    operator: Option<Operator>,
 }
 
 pub(super) async fn run(world: World, plan: Arc<Plan>, history: SharedHistory) -> Outcome {
+    let mut cluster = Cluster::create(&world, &plan, &history);
+    let operator = Operator::take_over(&world, &plan, &mut cluster);
     let stage = SimStage {
-        cluster: Cluster::create(&world, &plan, &history),
+        cluster,
         producer_machine: world.create_node("client-0", "client-0"),
         consumer_machine: world.create_node("client-1", "client-1"),
         world,
     };
-    let mut run = Run { clients: Clients::new(stage, plan, history) };
+    let mut run = Run { clients: Clients::new(stage, plan, history), operator };
     let mut outcome = Outcome::default();
     run.phase("set-up");
     if let Err(detail) = run.clients.set_up().await {
@@ -124,6 +129,9 @@ impl Run {
         while stage.world.now() < until {
             stage.cluster.supervise();
             nemesis.tick(&mut stage.cluster);
+            if let Some(operator) = &mut self.operator {
+                operator.tick(&mut stage.cluster);
+            }
             tokio::select! {
                 biased;
                 () = stage.world.sprung() => {}

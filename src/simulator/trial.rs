@@ -6,6 +6,7 @@ use super::clock_fault::ClockFault;
 use super::cuts::Cuts;
 use super::plan::Topology;
 use super::profile::Profile;
+use super::versions::Versions;
 
 /// One run as it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,9 @@ pub struct Trial {
     /// The one way in which clocks are wrong, if not all of them come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockFault>,
+    /// Which versions its nodes have.
+    #[serde(default, skip_serializing_if = "Versions::are_newest")]
+    pub versions: Versions,
     /// The bug planted in it, if any; needs the feature `mutants`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutant: Option<String>,
@@ -41,6 +45,7 @@ impl Trial {
             topology,
             profile: Profile::Swarm,
             clock: None,
+            versions: Versions::Newest,
             mutant: None,
             cuts: Cuts::default(),
         }
@@ -60,6 +65,9 @@ impl Trial {
         }
         if let Some(clock) = self.clock {
             words.extend(["--clock".to_owned(), clock.into()]);
+        }
+        if !self.versions.are_newest() {
+            words.extend(["--versions".to_owned(), self.versions.as_str().to_owned()]);
         }
         if let Some(mutant) = &self.mutant {
             words.extend(["--mutant".to_owned(), mutant.clone()]);
@@ -96,6 +104,8 @@ mod tests {
             "seawall sim replay 42 --topology cluster --profile swarm"
         );
         assert!(trial.page_command().ends_with(" --profile swarm --report seed-42.html"));
+        trial.versions = Versions::Mixed;
+        assert!(trial.replay_command().ends_with(" --versions mixed"));
         trial.mutant = Some("S8".to_owned());
         assert!(trial.replay_command().ends_with(" --mutant S8"));
         trial.cuts.messages = Some(3);

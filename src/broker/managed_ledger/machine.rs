@@ -204,7 +204,8 @@ impl Machine {
             self.effects.push(Effect::Outcomes(entries.into_iter().map(refuse).collect()));
             return;
         }
-        let level = self.level;
+        // Planted bug: the level it is set to is for others.
+        let level = if mutant!("V-header") { FormatLevel::NEWEST } else { self.level };
         let mut buffer = BytesMut::new();
         let mut left: usize = entries.iter().map(stored_bytes).sum();
         for (place, entry) in entries.into_iter().enumerate() {

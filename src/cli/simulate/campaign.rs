@@ -142,8 +142,10 @@ impl Verdict<'_> {
 
     /// What comes back later after the heal than when the baseline was recorded.
     fn slower(&self) -> Vec<String> {
-        let TrialOptions { topology, profile, mutant, settings_of, clock, .. } = self.options;
-        let is_plain = mutant.is_none() && settings_of.is_none() && clock.is_none();
+        let TrialOptions { topology, profile, mutant, settings_of, clock, versions, .. } =
+            self.options;
+        let is_plain =
+            mutant.is_none() && settings_of.is_none() && clock.is_none() && versions.are_newest();
         if !is_plain || !self.options.all_cuts().is_none() || !self.is_whole {
             return Vec::new();
         }
@@ -153,10 +155,10 @@ impl Verdict<'_> {
 
     /// Seeds that count for the marks a campaign must reach: windows hold for runs as they are drawn, of any shape.
     fn seeds_that_count(&self) -> u64 {
-        let TrialOptions { topology, profile, mutant, settings_of, .. } = self.options;
+        let TrialOptions { topology, profile, mutant, settings_of, versions, .. } = self.options;
         match (topology, profile, mutant, settings_of) {
             (Topology::Swarm, Profile::Swarm, None, None)
-                if self.options.all_cuts().is_none() && self.is_whole =>
+                if self.options.all_cuts().is_none() && versions.are_newest() && self.is_whole =>
             {
                 self.totals.lines.iter().filter(|line| !line.leaned).count() as u64
             }

@@ -8,6 +8,7 @@ use crate::simulator::mutant_list::MUTANTS;
 use crate::simulator::plan::{FaultKind, Topology};
 use crate::simulator::profile::Profile;
 use crate::simulator::trial::Trial;
+use crate::simulator::versions::Versions;
 use crate::simulator::workloads::Workload;
 
 /// All of a trial but its seed.
@@ -29,6 +30,10 @@ pub(super) struct TrialOptions {
     /// wall:freeze:5000 (milliseconds); with the profile clock.
     #[arg(long, value_name = "FACE:HOW:SIZE")]
     pub(super) clock: Option<ClockFault>,
+    /// Which versions the nodes have: the newest, or mixed (former ones, and both format levels, with an operator who
+    /// changes one after the other).
+    #[arg(long, value_enum, default_value = "newest")]
+    pub(super) versions: Versions,
     /// Plant this bug (needs the feature `mutants`).
     #[arg(long)]
     pub(super) mutant: Option<String>,
@@ -55,6 +60,7 @@ impl TrialOptions {
             settings_of: None,
             workloads: Vec::new(),
             clock: None,
+            versions: Versions::Newest,
             mutant: None,
             cuts: Cuts::default(),
         }
@@ -103,6 +109,7 @@ impl TrialOptions {
             topology: self.topology,
             profile: self.profile,
             clock: self.clock,
+            versions: self.versions,
             mutant: self.mutant.clone(),
             cuts: self.all_cuts(),
         }
