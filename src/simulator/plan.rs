@@ -212,9 +212,9 @@ pub struct Plan {
     pub read_cache_bytes: usize,
     /// Journal file length, bytes: small ones make recycling frequent.
     pub journal_file_bytes: u64,
-    /// Journal directories of each bookie. Scenarios ask for more than one; no run draws it.
+    /// Journal directories of each bookie.
     pub journal_directories: usize,
-    /// Ledger directories of each bookie. Scenarios ask for more than one; no run draws it.
+    /// Ledger directories of each bookie.
     pub ledger_directories: usize,
     /// Longest time between checkpoints.
     pub checkpoint_interval: Duration,
@@ -325,8 +325,8 @@ impl Plan {
             write_cache_bytes: draw.pick("write cache", &[16 * 1024, 128 * 1024, 4 * 1024 * 1024]),
             read_cache_bytes: draw.pick("read cache", &[0, 16 * 1024, 256 * 1024]),
             journal_file_bytes: draw.pick("journal file", &[128 * 1024, 1024 * 1024]),
-            journal_directories: 1,
-            ledger_directories: 1,
+            journal_directories: draw.pick("journal directories", &[1, 1, 2, 3]),
+            ledger_directories: draw.pick("ledger directories", &[1, 1, 2]),
             checkpoint_interval: Duration::from_millis(
                 draw.pick("checkpoint", &[300, 1500, 10_000]),
             ),

@@ -20,6 +20,8 @@ impl Plan {
         "checkpoint-ms",
         "write-cache",
         "burst",
+        "ledger-directories",
+        "journal-directories",
     ];
 
     /// Keys and values; a key with several values is there several times.
@@ -39,6 +41,8 @@ impl Plan {
             ("ledger-entries", self.ledger_entries_max.to_string()),
             ("checkpoint-ms", self.checkpoint_interval.as_millis().to_string()),
             ("write-cache", self.write_cache_bytes.to_string()),
+            ("ledger-directories", self.ledger_directories.to_string()),
+            ("journal-directories", self.journal_directories.to_string()),
             ("burst", self.publish_burst.to_string()),
         ];
         facts.extend(self.faults.iter().map(|kind| ("fault", kind.as_str().to_owned())));

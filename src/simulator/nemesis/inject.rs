@@ -213,6 +213,6 @@ impl Nemesis {
 }
 
 fn is_entry_log(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str() == "ledgers")
+    path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("ledgers"))
         && path.extension().is_some_and(|end| end == "entries")
 }
