@@ -276,7 +276,7 @@ async fn each_journal_has_its_own_end() {
 async fn records_of_another_journal_are_refused() {
     let folder = Folder::new(&runtime()).await;
     let bookie = folder.journaling_to(&[SECOND]).await.unwrap();
-    let (one, _) = one_of_each(&folder, &bookie).await;
+    one_of_each(&folder, &bookie).await;
     let copy = folder.crash_copy(true).await;
     bookie.stop().await;
     // The files change places and the cookies do not.
@@ -289,7 +289,9 @@ async fn records_of_another_journal_are_refused() {
         write_file(&copy.runtime, &target, bytes).await;
     }
     let refused = copy.refused(&[SECOND]).await;
-    assert!(refused.contains(&format!("journal 2 holds records of ledger {one}")), "{refused}");
+    // Which of them is met first depends on how far a checkpoint had come.
+    assert!(refused.contains("journal 2 holds records of ledger "), "{refused}");
+    assert!(refused.ends_with("which is in journal 1"), "{refused}");
     copy.remove().await;
     folder.remove().await;
 }
