@@ -79,9 +79,12 @@ impl Keeper {
         let shared = Arc::clone(&self.shared);
         let clock = &shared.runtime.clock;
         let interval = shared.config.checkpoint_interval;
+        let mut has_just_made_one = false;
         loop {
             self.note_free_space().await;
-            if let Err(error) = self.checkpoint_if_due(true).await {
+            if !std::mem::take(&mut has_just_made_one)
+                && let Err(error) = self.checkpoint_if_due(true).await
+            {
                 reached!("bookie: checkpoint failed");
                 tracing::warn!(%error, "checkpoint failed");
                 clock.sleep(RETRY_WAIT).await;
@@ -97,9 +100,12 @@ impl Keeper {
                     KeeperCommand::Checkpoint(done) => {
                         let result =
                             self.checkpoint(false).await.map_err(|error| error.to_string());
+                        // Whoever asked may go on at once, and what comes then is not behind this one's mark.
+                        has_just_made_one = result.is_ok();
                         let _ = done.send(result);
                     }
                     KeeperCommand::Collect(done) => {
+                        has_just_made_one = false;
                         if let Err(error) = self.collect(&shared.shutdown.signal()).await {
                             tracing::warn!(%error, "collecting dead space failed");
                         }
