@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::campaign::jobs;
 use super::child::run_apart;
-use super::mutants::{Quarry, quarries};
+use super::mutants::chosen;
 use super::seeds::Seeds;
 use crate::cli::output::{complain, say};
 use crate::cli::{FAILED, GOOD, USAGE};
@@ -52,19 +52,13 @@ impl Needs {
 }
 
 pub(super) fn run(options: &AblationOptions) -> u8 {
-    if !cfg!(feature = "mutants") {
-        complain(&"this binary has no planted bugs: build it with --features mutants");
-        return USAGE;
-    }
-    let chosen: Vec<Quarry> = quarries()
-        .filter(|quarry| {
-            options.only.is_empty() || options.only.iter().any(|name| name == quarry.mutant.name)
-        })
-        .collect();
-    if chosen.is_empty() {
-        complain(&"no planted bug of that name for the simulator");
-        return USAGE;
-    }
+    let chosen = match chosen(&options.only) {
+        Ok(chosen) => chosen,
+        Err(error) => {
+            complain(&error);
+            return USAGE;
+        }
+    };
     let next = AtomicUsize::new(0);
     let found: Mutex<BTreeMap<&str, Needs>> = Mutex::default();
     std::thread::scope(|scope| {

@@ -44,6 +44,10 @@ pub(super) struct MutantOptions {
     jobs: Option<usize>,
 }
 
+/// What a binary says that was built without them.
+pub(super) const NO_PLANTED_BUGS: &str =
+    "this binary has no planted bugs: build it with --features mutants";
+
 /// Most hunts for each planted bug.
 const HUNTS_MAX: i64 = 1000;
 
@@ -96,19 +100,7 @@ pub(super) fn run(options: &MutantOptions) -> u8 {
 
 /// Who is to be hunted.
 fn prepare(options: &MutantOptions) -> Result<Vec<Quarry>, String> {
-    if !cfg!(feature = "mutants") {
-        let reason = "this binary has no planted bugs: build it with --features mutants";
-        return Err(reason.to_owned());
-    }
-    let is_asked_for = |quarry: &Quarry| {
-        options.only.is_empty() || options.only.contains(&quarry.mutant.name.to_owned())
-    };
-    let chosen: Vec<Quarry> = quarries().filter(is_asked_for).collect();
-    if chosen.is_empty() {
-        let names: Vec<&str> = quarries().map(|quarry| quarry.mutant.name).collect();
-        let names = names.join(" ");
-        return Err(format!("no planted bug of that name for the simulator; known: {names}"));
-    }
+    let chosen = chosen(&options.only)?;
     let Range { start, end } = options.seeds.0;
     let all = (end - start).checked_mul(options.hunts.into());
     if all.and_then(|all| start.checked_add(all)).is_none() {
@@ -117,7 +109,23 @@ fn prepare(options: &MutantOptions) -> Result<Vec<Quarry>, String> {
     Ok(chosen)
 }
 
-pub(super) fn quarries() -> impl Iterator<Item = Quarry> {
+/// The planted bugs of these names that the simulator has to catch; all of them if none is named.
+pub(super) fn chosen(only: &[String]) -> Result<Vec<Quarry>, String> {
+    if !cfg!(feature = "mutants") {
+        return Err(NO_PLANTED_BUGS.to_owned());
+    }
+    let is_asked_for =
+        |quarry: &Quarry| only.is_empty() || only.iter().any(|name| name == quarry.mutant.name);
+    let chosen: Vec<Quarry> = quarries().filter(is_asked_for).collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = quarries().map(|quarry| quarry.mutant.name).collect();
+        let names = names.join(" ");
+        return Err(format!("no planted bug of that name for the simulator; known: {names}"));
+    }
+    Ok(chosen)
+}
+
+fn quarries() -> impl Iterator<Item = Quarry> {
     MUTANTS.iter().filter_map(|mutant| match mutant.hunt {
         Hunt::Simulator { topology, caught_after } => {
             Some(Quarry { mutant, topology, caught_after })

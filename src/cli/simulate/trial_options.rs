@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::mutants::NO_PLANTED_BUGS;
 use crate::simulator::clock_fault::ClockFault;
 use crate::simulator::cuts::Cuts;
 use crate::simulator::mutant_list::MUTANTS;
@@ -79,9 +80,7 @@ impl TrialOptions {
             );
         }
         match &self.mutant {
-            Some(_) if !cfg!(feature = "mutants") => {
-                Err("this binary has no planted bugs: build it with --features mutants".to_owned())
-            }
+            Some(_) if !cfg!(feature = "mutants") => Err(NO_PLANTED_BUGS.to_owned()),
             Some(name) if MUTANTS.iter().all(|mutant| mutant.name != name) => {
                 Err(format!("no planted bug is called {name:?}; `seawall sim mutants` lists them"))
             }
