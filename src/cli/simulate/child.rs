@@ -19,6 +19,14 @@ const WORLD_STACK_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes of a dead child's standard error shown.
 const STDERR_BYTES_MAX: usize = 3000;
 
+/// What the C library's allocator is told in a child, where it has no word of its own: a run is one thread, grows, and ends
+/// soon. One heap that grows in large steps, gives nothing back, and keeps many small pieces at hand.
+const ALLOCATOR_TUNING: (&str, &str) = (
+    "GLIBC_TUNABLES",
+    "glibc.malloc.arena_max=1:glibc.malloc.top_pad=67108864:glibc.malloc.trim_threshold=4294967296:\
+     glibc.malloc.mmap_threshold=33554432:glibc.malloc.tcache_count=2000",
+);
+
 /// Does the trial in this process.
 pub fn run_here(trial: Trial, trace: bool) -> Result<Report, String> {
     let (report, run) = run_in_world(trial, trace, Recorder::default())?;
@@ -87,6 +95,10 @@ fn try_run_apart(trial: &Trial) -> Result<Report, String> {
     // through is paid for. `sim replay` shows them.
     command.args(["--log", "off", "sim", "one"]);
     command.args(trial.arguments());
+    let (tuning, tuned) = ALLOCATOR_TUNING;
+    if std::env::var_os(tuning).is_none() {
+        command.env(tuning, tuned);
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("cannot start a child: {error}"))?;
     let mut output = child.stdout.take();

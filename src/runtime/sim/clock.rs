@@ -24,6 +24,9 @@ pub enum ClockFace {
     Wall,
 }
 
+/// Parts per million.
+const WHOLE: u64 = 1_000_000;
+
 /// A clock that runs at a rate of its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Face {
@@ -39,15 +42,19 @@ impl Face {
     }
 
     fn rate(&self) -> u64 {
-        u64::try_from(1_000_000 + self.drift_ppm).unwrap_or(1).max(1)
+        WHOLE.saturating_add_signed(self.drift_ppm).max(1)
     }
 
     pub(super) fn read(&self, now: u64) -> u64 {
         if self.frozen {
             return self.base;
         }
-        let passed = u128::from(now - self.anchor) * u128::from(self.rate()) / 1_000_000;
-        self.base + passed as u64
+        let (passed, rate) = (now - self.anchor, self.rate());
+        if rate == WHOLE {
+            // Nearly every clock: a division of 128 bits costs more than all the rest.
+            return self.base + passed;
+        }
+        self.base + (u128::from(passed) * u128::from(rate) / u128::from(WHOLE)) as u64
     }
 
     /// The virtual time at which it will read `reading`; `None` if it stands still.
@@ -55,9 +62,14 @@ impl Face {
         if self.frozen {
             return None;
         }
-        let missing = u128::from(reading.saturating_sub(self.base)) * 1_000_000;
-        let virtual_nanos = missing.div_ceil(u128::from(self.rate()));
-        Some(now.max(self.anchor.saturating_add(u64::try_from(virtual_nanos).unwrap_or(u64::MAX))))
+        let (missing, rate) = (reading.saturating_sub(self.base), self.rate());
+        let virtual_nanos = if rate == WHOLE {
+            missing
+        } else {
+            let nanos = (u128::from(missing) * u128::from(WHOLE)).div_ceil(u128::from(rate));
+            u64::try_from(nanos).unwrap_or(u64::MAX)
+        };
+        Some(now.max(self.anchor.saturating_add(virtual_nanos)))
     }
 
     pub(super) fn change(&mut self, now: u64, drift_ppm: Option<i64>, frozen: Option<bool>) {
@@ -139,9 +151,11 @@ impl NodeState {
                 clock.armed = None;
             }
             let reading = clock.monotonic.read(now);
-            let mut later = clock.sleepers.split_off(&(reading + 1, 0));
-            std::mem::swap(&mut later, &mut clock.sleepers);
-            due.extend(later.into_values().flatten());
+            while let Some(first) = clock.sleepers.first_entry()
+                && first.key().0 <= reading
+            {
+                due.extend(first.remove());
+            }
             clock.plan(now)
         };
         if let Some(at) = plan {

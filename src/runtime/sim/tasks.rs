@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -10,6 +11,10 @@ use super::node::NodeState;
 use super::recorder::Traced;
 use super::world::Shared;
 use crate::runtime::TaskDriver;
+
+/// madsim remembers each task of a node until the node is killed, which for a task a call is most of what a long run
+/// holds in memory. When it is asked how many there are, it forgets those that have ended.
+const SPAWNS_BETWEEN_COUNTS: u64 = 1024;
 
 /// Spawns into the node's madsim context, so that a kill drops the task.
 pub(super) struct SimTasks {
@@ -30,6 +35,9 @@ impl TaskDriver for SimTasks {
             return Box::new(|| ());
         }
         let (shared, node, start) = (Arc::clone(&self.shared), Arc::clone(&self.node), self.start);
+        if shared.spawned.fetch_add(1, Ordering::Relaxed) % SPAWNS_BETWEEN_COUNTS == 0 {
+            shared.madsim.metrics().num_tasks();
+        }
         let recorder = shared.recorder().clone();
         let work = async move {
             if let Err(panic) = AssertUnwindSafe(future).catch_unwind().await {

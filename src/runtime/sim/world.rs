@@ -1,6 +1,7 @@
 //! The world: one seed, one madsim runtime, the nodes in it, and what a run reports.
 
 use std::future::Future;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -81,6 +82,8 @@ pub(super) struct Shared {
     pub(super) core: Mutex<Core>,
     pub(super) nodes: Mutex<Vec<Arc<NodeState>>>,
     pub(super) network: Mutex<NetworkState>,
+    /// Tasks spawned so far.
+    pub(super) spawned: AtomicU64,
     failed: Notify,
     pub(super) sprung: Notify,
 }
@@ -198,6 +201,7 @@ impl World {
                 }),
                 nodes: Mutex::new(Vec::new()),
                 network: Mutex::new(NetworkState::default()),
+                spawned: AtomicU64::new(0),
                 failed: Notify::new(),
                 sprung: Notify::new(),
                 settings,

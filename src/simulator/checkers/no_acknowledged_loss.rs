@@ -14,10 +14,10 @@ pub fn no_acknowledged_loss(history: &History) -> Finding {
         .iter()
         .map(|(topic, log)| (topic.as_str(), log.iter().copied().collect()))
         .collect();
-    let mut delivered: BTreeSet<(&str, &str, _)> = BTreeSet::new();
+    let mut delivered: BTreeSet<(_, &str, &str)> = BTreeSet::new();
     for delivery in &history.deliveries {
         if history.trimmed.contains(&delivery.topic) {
-            delivered.insert((&delivery.topic, &delivery.subscription, delivery.position));
+            delivered.insert((delivery.position, &delivery.topic, &delivery.subscription));
         }
     }
     for (number, record, position) in history.committed() {
@@ -27,7 +27,7 @@ pub fn no_acknowledged_loss(history: &History) -> Finding {
         // Ledgers also go while the log is being read, so that what is gone need not be at its beginning.
         if found.is_none() && history.trimmed.contains(topic) {
             for subscription in DRAINED_SUBSCRIPTIONS {
-                if !delivered.contains(&(topic, *subscription, position)) {
+                if !delivered.contains(&(position, topic, *subscription)) {
                     let detail = format!(
                         "message {} of {topic} at {position} was deleted before {subscription} got it",
                         number.0

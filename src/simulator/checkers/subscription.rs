@@ -46,16 +46,16 @@ pub fn subscription_repeats_nothing(history: &History) -> Finding {
         let first = first_deliveries.entry(delivery.session).or_insert(delivery.at);
         *first = (*first).min(delivery.at);
     }
-    let mut durable: BTreeMap<(&str, &str, _), u64> = BTreeMap::new();
+    let mut durable: BTreeMap<(_, &str, &str), u64> = BTreeMap::new();
     for ack in &history.acks {
         if let Some(at) = ack.receipt_at {
-            let key = (ack.topic.as_str(), ack.subscription.as_str(), ack.position);
+            let key = (ack.position, ack.topic.as_str(), ack.subscription.as_str());
             let first = durable.entry(key).or_insert(at);
             *first = (*first).min(at);
         }
     }
     for delivery in &history.deliveries {
-        let key = (delivery.topic.as_str(), delivery.subscription.as_str(), delivery.position);
+        let key = (delivery.position, delivery.topic.as_str(), delivery.subscription.as_str());
         let Some(acked_at) = durable.get(&key) else { continue };
         finding.compared += 1;
         // Another consumer's receipt and a delivery that left before it was written may come in either order.
@@ -85,10 +85,10 @@ pub fn subscription_repeats_nothing(history: &History) -> Finding {
 /// What no consumer ever asked to acknowledge comes again, to the very end.
 pub fn unacknowledged_comes_again(history: &History) -> Finding {
     let mut finding = Finding::default();
-    let asked: BTreeSet<(&str, &str, _)> = history
+    let asked: BTreeSet<(_, &str, &str)> = history
         .acks
         .iter()
-        .map(|ack| (ack.topic.as_str(), ack.subscription.as_str(), ack.position))
+        .map(|ack| (ack.position, ack.topic.as_str(), ack.subscription.as_str()))
         .collect();
     let mut came: BTreeMap<u32, BTreeSet<_>> = BTreeMap::new();
     for delivery in &history.deliveries {
@@ -99,7 +99,7 @@ pub fn unacknowledged_comes_again(history: &History) -> Finding {
         let came = came.get(session).unwrap_or(&nothing);
         let up_to = history.cumulative_acks.get(topic).filter(|_| subscription == EXCLUSIVE);
         for (place, number) in history.final_log.get(topic).into_iter().flatten() {
-            let was_asked = asked.contains(&(topic.as_str(), subscription.as_str(), *place))
+            let was_asked = asked.contains(&(*place, topic.as_str(), subscription.as_str()))
                 || up_to.is_some_and(|up_to| place <= up_to);
             if was_asked {
                 continue;

@@ -40,10 +40,13 @@ impl Content {
             let length = bytes.len().min(PAGE - start);
             let (part, rest) = bytes.split_at(length);
             let page = at / PAGE as u64;
-            // Zeros into a hole leave a hole.
-            if self.pages.contains_key(&page) || part != &ZEROS[..length] {
-                let page = self.pages.entry(page).or_insert_with(|| Arc::new(ZEROS));
+            if let Some(page) = self.pages.get_mut(&page) {
                 Arc::make_mut(page)[start..start + length].copy_from_slice(part);
+            } else if part != &ZEROS[..length] {
+                // Zeros into a hole leave a hole.
+                let mut bytes = ZEROS;
+                bytes[start..start + length].copy_from_slice(part);
+                self.pages.insert(page, Arc::new(bytes));
             }
             at += length as u64;
             bytes = rest;

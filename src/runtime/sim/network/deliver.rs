@@ -190,7 +190,7 @@ impl Shared {
             Payload::Data(bytes) => match receiver.phase {
                 EndPhase::Open => {
                     receiver.received_bytes += bytes.len();
-                    receiver.received.push_back(bytes.freeze());
+                    receiver.received.push_back(bytes);
                     woken.extend(receiver.reader.take());
                 }
                 EndPhase::Closed | EndPhase::Dead | EndPhase::Reset => {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use tokio::sync::Notify;
 
 use super::settings::LinkSettings;
@@ -91,7 +91,7 @@ enum EndPhase {
 struct End {
     node: u32,
     phase: EndPhase,
-    received: VecDeque<Bytes>,
+    received: VecDeque<BytesMut>,
     received_bytes: usize,
     finished: bool,
     write_shut: bool,

@@ -16,6 +16,9 @@ use crate::runtime::sim::world::Shared;
 /// The most bytes one write takes.
 const WRITE_BYTES: usize = 64 * 1024;
 
+/// Room of a segment in memory: writes that follow at once join it. What the allocator keeps at hand is smaller.
+const SEGMENT_ROOM: usize = 960;
+
 /// A stream; dropping it closes this end.
 pub(super) struct SimStream {
     shared: Arc<Shared>,
@@ -127,8 +130,9 @@ impl AsyncWrite for SimStream {
         let length = self.shorten(&mut end.operations, bytes.len().min(room).min(WRITE_BYTES));
         end.outstanding += length;
         if end.phase == EndPhase::Open && length > 0 {
-            let payload = Payload::Data(BytesMut::from(&bytes[..length]));
-            self.shared.send(&mut network, self.connection, self.end, payload);
+            let mut segment = BytesMut::with_capacity(length.max(SEGMENT_ROOM));
+            segment.extend_from_slice(&bytes[..length]);
+            self.shared.send(&mut network, self.connection, self.end, Payload::Data(segment));
         }
         Poll::Ready(Ok(length))
     }
