@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{FaultKind, Plan};
+use super::steps::Steps;
 use super::workloads::Workload;
 
 /// What is left out of a run; nothing, by default. On a command line it is one JSON object.
@@ -25,6 +26,21 @@ pub struct Cuts {
     /// The storm ends after so many virtual milliseconds at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storm_ms: Option<u64>,
+    /// Latencies, and the moments of faults between two ticks, are drawn anew, and nothing else: another number, others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timing: Option<u64>,
+    /// Everything must have come back so many virtual milliseconds after the heal; sooner than otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience_ms: Option<u64>,
+    /// Most nodes that keep metadata; one at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<u32>,
+    /// Most bookies; as many as the ensemble at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bookies: Option<u32>,
+    /// Most brokers; one at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub brokers: Option<u32>,
     /// Most topics; one at least.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topics: Option<u32>,
@@ -40,9 +56,15 @@ pub struct Cuts {
     /// Most messages each producer sends in the storm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
+    /// The only messages that producers send in the storm, by the number of the producer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sends: Option<Steps>,
     /// Most calls each client of metadata makes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub register_calls: Option<u64>,
+    /// The only calls that clients of metadata make, by the number of the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Steps>,
 }
 
 impl Cuts {
@@ -55,11 +77,28 @@ impl Cuts {
         let few = |count: &mut u32, most: Option<u32>, least: u32| {
             *count = (*count).min(most.unwrap_or(u32::MAX).max(least));
         };
+        let nodes = |count: &mut usize, most: Option<u32>, least: usize| {
+            *count = (*count).min(most.map_or(usize::MAX, |most| most as usize).max(least));
+        };
+        // A standalone node has none of them (0), and stays so.
+        nodes(&mut plan.shape.metadata, self.metadata, 1);
+        nodes(&mut plan.shape.bookies, self.bookies, plan.shape.quorum.ensemble.max(1) as usize);
+        nodes(&mut plan.shape.brokers, self.brokers, 1);
+        if plan.shape.shares_nodes {
+            // The other roles are on the first bookies' nodes.
+            plan.shape.metadata = plan.shape.metadata.min(plan.shape.bookies);
+        }
+        let shape = plan.shape;
+        plan.faults.retain(|kind| kind.fits(shape));
         plan.strikes.clone_from(&self.strikes);
         plan.faults.retain(|kind| !self.without.contains(kind));
         plan.workloads.retain(|workload| !self.idle.contains(workload));
         if !plan.workloads.contains(&Workload::Registers) {
             plan.register_clients = 0;
+        }
+        plan.timing = self.timing.unwrap_or_default();
+        if let Some(patience_ms) = self.patience_ms {
+            plan.liveness_limit = plan.liveness_limit.min(Duration::from_millis(patience_ms));
         }
         if let Some(storm_ms) = self.storm_ms {
             plan.safety_phase = plan.safety_phase.min(Duration::from_millis(storm_ms));
@@ -70,6 +109,8 @@ impl Cuts {
         few(&mut plan.register_clients, self.register_clients, 0);
         plan.messages_max = self.messages.unwrap_or(u64::MAX);
         plan.register_calls_max = self.register_calls.unwrap_or(u64::MAX);
+        plan.sends.clone_from(&self.sends);
+        plan.register_calls.clone_from(&self.calls);
     }
 }
 
@@ -85,6 +126,7 @@ impl FromStr for Cuts {
 mod tests {
     use super::*;
     use crate::simulator::plan::Topology;
+    use crate::simulator::shape::Shape;
     use crate::simulator::trial::Trial;
 
     #[test]
@@ -102,6 +144,9 @@ mod tests {
         let trial = Trial::new(1, Topology::Swarm);
         let cuts = Cuts {
             storm_ms: Some(500),
+            metadata: Some(0),
+            bookies: Some(0),
+            brokers: Some(0),
             topics: Some(0),
             producers: Some(0),
             consumers: Some(0),
@@ -112,6 +157,9 @@ mod tests {
         assert_eq!(plan.safety_phase, Duration::from_millis(500));
         assert_eq!((plan.topics, plan.producers, plan.shared_consumers), (1, 1, 1));
         assert_eq!(plan.register_clients, 0);
+        let Shape { metadata, bookies, brokers, quorum, .. } = plan.shape;
+        assert_eq!((metadata, bookies, brokers), (1, quorum.ensemble as usize, 1));
+        assert!(plan.faults.iter().all(|kind| *kind != FaultKind::MetadataLeader));
         let more = Cuts { topics: Some(100), ..Cuts::default() };
         assert_eq!(
             Plan::of(&Trial { cuts: more, ..trial.clone() }).topics,

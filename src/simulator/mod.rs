@@ -52,6 +52,8 @@ pub mod report;
 mod run;
 /// How many nodes of which role.
 pub mod shape;
+/// Which steps of clients are done.
+pub mod steps;
 /// What one run is asked for.
 pub mod trial;
 /// Nodes of different versions.
@@ -100,6 +102,7 @@ fn run_within(trial: &Trial, trace: bool, recorder: Recorder) -> (Report, RunRep
         time_limit: TIME_LIMIT,
         trace_capacity: if trace { TRACE_CAPACITY } else { 0 },
         recorder,
+        timing: plan.timing,
         ..WorldSettings::default()
     };
     let (run_plan, run_history) = (Arc::clone(&plan), history.clone());

@@ -11,6 +11,7 @@ use super::clock_fault::ClockFault;
 use super::draw::Draw;
 use super::profile::Profile;
 use super::shape::Shape;
+use super::steps::Steps;
 use super::trial::Trial;
 use super::versions::Versions;
 use super::workloads::Workload;
@@ -111,7 +112,7 @@ impl FaultKind {
     ];
 
     /// Whether a cluster of this shape has what the fault hits.
-    const fn fits(self, shape: Shape) -> bool {
+    pub(super) const fn fits(self, shape: Shape) -> bool {
         match self {
             Self::MetadataLeader => shape.metadata > 1,
             // The disk is emptied: a bookie's entries must not be on it.
@@ -177,6 +178,8 @@ pub struct Plan {
     pub clock: Option<ClockFault>,
     /// The only strikes of the nemesis that happen, if not all do.
     pub strikes: Option<BTreeSet<u64>>,
+    /// Which latencies, and moments between ticks, are drawn, if not the seed's own (0).
+    pub timing: u64,
     /// Mean pause between faults.
     pub fault_interval: Duration,
     /// Length of the safety phase.
@@ -196,6 +199,8 @@ pub struct Plan {
     pub publish_burst: u32,
     /// Messages a producer sends, at most.
     pub messages_max: u64,
+    /// The only messages that producers send, by the number of the producer, if not all are sent.
+    pub sends: Option<Steps>,
     /// Sends a producer keeps in flight.
     pub producer_window: u32,
     /// Body bytes: from … to.
@@ -240,6 +245,8 @@ pub struct Plan {
     pub register_clients: u32,
     /// Calls each of them makes, at most.
     pub register_calls_max: u64,
+    /// The only calls that they make, by the number of the client, if not all are made.
+    pub register_calls: Option<Steps>,
     /// Producers send batches of this many messages at most (1: no batches).
     pub batch_messages: u32,
     /// Whether an operator changes the versions of nodes.
@@ -303,6 +310,7 @@ impl Plan {
             faults,
             clock: trial.clock,
             strikes: None,
+            timing: 0,
             fault_interval: match profile {
                 Profile::Storm => STORM_INTERVAL,
                 _ => Duration::from_millis(draw.pick("fault interval", &[400, 900, 1800, 3600])),
@@ -317,6 +325,7 @@ impl Plan {
             ),
             publish_burst: draw.pick("publish burst", &[1, 3, 10, 30]),
             messages_max: u64::MAX,
+            sends: None,
             producer_window: draw.pick("window", &[1, 4, 32]),
             body_bytes: draw.pick("body", &[(16, 64), (16, 1024), (512, 8192)]),
             shared_consumers: draw.between("shared consumers", 1, 3) as u32,
@@ -344,6 +353,7 @@ impl Plan {
                 Topology::Standalone | Topology::Cluster | Topology::Loaded => 0,
             },
             register_calls_max: u64::MAX,
+            register_calls: None,
             batch_messages: draw.pick("batch", &[1, 1, 5]),
             versions: trial.versions,
             formats: Formats::default(),

@@ -125,6 +125,11 @@ impl Run {
         let Clients { stage, plan, .. } = &mut self.clients;
         let machines = vec![stage.producer_machine.clone(), stage.consumer_machine.clone()];
         let mut nemesis = Nemesis::new(&stage.world, plan, machines);
+        if plan.timing > 0 {
+            // Faults and clients meet at other moments, too.
+            let part = stage.world.random("phase", plan.timing) % TICK.as_nanos() as u64;
+            stage.world.sleep(Duration::from_nanos(part)).await;
+        }
         let until = stage.world.now() + plan.safety_phase;
         while stage.world.now() < until {
             stage.cluster.supervise();

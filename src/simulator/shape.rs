@@ -60,6 +60,15 @@ impl Shape {
         }
     }
 
+    /// Nodes of the cluster.
+    pub const fn nodes(&self) -> usize {
+        match (self.bookies, self.shares_nodes) {
+            (0, _) => 1,
+            (bookies, true) => bookies,
+            (bookies, false) => self.metadata + bookies + self.brokers,
+        }
+    }
+
     /// Whether the loss of one copy is within the promises.
     pub const fn spares_a_copy(&self) -> bool {
         self.quorum.ack >= 2

@@ -24,6 +24,8 @@ pub struct WorldSettings {
     pub stream_window: usize,
     /// Share of reads and writes on streams that are cut short.
     pub short_io_rate: f64,
+    /// Other latencies of disks and links than the seed's own (0), and nothing else.
+    pub timing: u64,
     /// Writes down what happens, unless it is off.
     pub recorder: Recorder,
 }
@@ -39,6 +41,7 @@ impl Default for WorldSettings {
             disk: DiskSettings::default(),
             stream_window: 256 * 1024,
             short_io_rate: 0.02,
+            timing: 0,
             recorder: Recorder::default(),
         }
     }

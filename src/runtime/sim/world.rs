@@ -75,6 +75,8 @@ pub(super) struct Core {
 /// held while madsim is called.
 pub(super) struct Shared {
     pub(super) seed: u64,
+    /// What the latencies of disks and links are drawn from.
+    pub(super) timing_seed: u64,
     pub(super) settings: WorldSettings,
     pub(super) time: madsim::time::TimeHandle,
     pub(super) madsim: madsim::runtime::Handle,
@@ -191,6 +193,10 @@ impl World {
         executor.block_on(async move {
             let shared = Arc::new(Shared {
                 seed,
+                timing_seed: match settings.timing {
+                    0 => seed,
+                    timing => keyed(&[seed, 12, timing]),
+                },
                 time: madsim::time::TimeHandle::current(),
                 madsim,
                 agenda: Mutex::new(Agenda::default()),

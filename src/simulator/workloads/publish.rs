@@ -14,9 +14,9 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(300);
 /// Publishes to `topic` until told to stop, or as much as the plan allows.
 pub async fn publish(context: WorkloadContext, topic: String, number: u64) {
     let random = context.runtime.random.fork_numbered("publish", number);
-    let mut left = context.plan.messages_max;
-    while !context.stop.is_triggered() && left > 0 {
-        let session = publish_session(&context, &topic, &random, &mut left).await;
+    let mut steps = Taken { client: number, steps: 0 };
+    while !context.stop.is_triggered() && steps.are_left(&context) {
+        let session = publish_session(&context, &topic, &random, &mut steps).await;
         context.ended("producer", session);
         if context.stop.is_triggered() {
             return;
@@ -25,11 +25,30 @@ pub async fn publish(context: WorkloadContext, topic: String, number: u64) {
     }
 }
 
+/// How far a producer has come, over all its sessions.
+struct Taken {
+    client: u64,
+    steps: u64,
+}
+
+impl Taken {
+    fn are_left(&self, context: &WorkloadContext) -> bool {
+        self.steps < context.plan.messages_max
+    }
+
+    /// Takes a step; true if its message is to be sent.
+    fn take(&mut self, context: &WorkloadContext) -> bool {
+        let step = self.steps;
+        self.steps += 1;
+        context.plan.sends.as_ref().is_none_or(|sends| sends.has(self.client, step))
+    }
+}
+
 async fn publish_session(
     context: &WorkloadContext,
     topic: &str,
     random: &crate::runtime::Random,
-    left: &mut u64,
+    steps: &mut Taken,
 ) -> Result<(), SessionError> {
     let client = WorkloadClient::connect(context).await?;
     let producer = client.producer(topic, context.plan.batch_messages).await?;
@@ -41,18 +60,20 @@ async fn publish_session(
     let (low, high) = context.plan.body_bytes;
     let burst = u64::from(context.plan.publish_burst);
     let mut sent = 0_u64;
-    while !context.stop.is_triggered() && *left > 0 {
-        *left -= 1;
+    while !context.stop.is_triggered() && steps.are_left(context) {
+        let is_sent = steps.take(context);
         let at = context.stamp();
-        let number = {
-            let mut history = context.history.lock();
-            let number = history.sent(topic, identity, at);
-            history.sent_to(number, producer.broker());
-            number
-        };
         let length = low + random.below(high - low + 1);
-        let body = encode_body(number, usize::try_from(length).unwrap_or(16));
-        in_flight.push_back((number, producer.send(body).await?));
+        if is_sent {
+            let number = {
+                let mut history = context.history.lock();
+                let number = history.sent(topic, identity, at);
+                history.sent_to(number, producer.broker());
+                number
+            };
+            let body = encode_body(number, usize::try_from(length).unwrap_or(16));
+            in_flight.push_back((number, producer.send(body).await?));
+        }
         while in_flight.len() >= window {
             if let Some((number, receipt)) = in_flight.pop_front() {
                 settle(context, number, receipt).await?;

@@ -47,10 +47,16 @@ pub async fn use_registers(context: WorkloadContext, number: u64) {
     let random = context.runtime.random.fork_numbered("registers", number);
     let metadata = metadata(&context);
     let mut versions: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut left = context.plan.register_calls_max;
-    while !context.stop.is_triggered() && left > 0 {
-        left -= 1;
-        if random.chance(0.1) {
+    let is_made = |call| {
+        let calls = context.plan.register_calls.as_ref();
+        calls.is_none_or(|calls| calls.has(number, call))
+    };
+    let mut call = 0;
+    while !context.stop.is_triggered() && call < context.plan.register_calls_max {
+        call += 1;
+        if !is_made(call - 1) {
+            // Only the time passes that a call would have begun in.
+        } else if random.chance(0.1) {
             draw_number(&context, &metadata).await;
         } else {
             let register = random.below(REGISTERS) as u32;

@@ -4,9 +4,10 @@
 //! all when none will, or when there is no time left.
 
 /// A list from which nothing more can be left out, as far as `first` can tell: complements of smaller and smaller
-/// parts, as in Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input" (2002).
+/// parts, down to so many of them, as in Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input" (2002).
 pub(super) fn fewest<T: Clone>(
     mut kept: Vec<T>,
+    parts_max: usize,
     mut first: impl FnMut(&[Vec<T>]) -> Option<usize>,
 ) -> Vec<T> {
     if kept.is_empty() || first(&[Vec::new()]).is_some() {
@@ -27,7 +28,7 @@ pub(super) fn fewest<T: Clone>(
                 kept = candidates.swap_remove(chosen);
                 parts = (parts - 1).max(2);
             }
-            None if length == 1 => break,
+            None if length == 1 || parts >= parts_max => break,
             None => parts = (parts * 2).min(kept.len()),
         }
     }
@@ -67,7 +68,7 @@ mod tests {
     fn what_is_needed_stays() {
         for needed in [vec![], vec![0], vec![39], vec![3, 17, 18], vec![0, 39], (0..40).collect()] {
             let mut asked = 0;
-            let kept = fewest((0..40).collect::<Vec<u32>>(), |candidates| {
+            let kept = fewest((0..40).collect::<Vec<u32>>(), usize::MAX, |candidates| {
                 asked += candidates.len();
                 candidates
                     .iter()
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn without_time_everything_stays() {
-        assert_eq!(fewest(vec![1, 2, 3], |_| None), [1, 2, 3]);
+        assert_eq!(fewest(vec![1, 2, 3], 4, |_| None), [1, 2, 3]);
         assert_eq!(lowest(9, 0, |_| None), 9);
     }
 }

@@ -15,7 +15,15 @@ pub(super) fn test_text(report: &Report, wanted: &Violation) -> String {
     };
     let violation = report.violations.iter().find(is_it).unwrap_or(wanted);
     let mut story = vec![
-        format!("Seed {}, made small. {violation}", trial.seed),
+        match trial.settings {
+            None => format!("Seed {}, made small. {violation}", trial.seed),
+            Some(settings) => {
+                format!(
+                    "Seed {} with the settings of {settings}, made small. {violation}",
+                    trial.seed
+                )
+            }
+        },
         format!("Replay: {}", trial.replay_command()),
     ];
     if let Some(mutant) = &trial.mutant {

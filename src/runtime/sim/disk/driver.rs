@@ -66,7 +66,7 @@ impl SimDisk {
                 Cost::Write => (settings.write_latency, std::time::Duration::ZERO),
                 Cost::Sync => (settings.sync_latency, settings.sync_tail),
             };
-            let seed = self.shared.seed;
+            let seed = self.shared.timing_seed;
             let value = keyed(&[seed, 7, u64::from(disk.node), disk.operations]);
             let nanos = with_tail(value, least.as_nanos() as u64, tail.as_nanos() as u64);
             (nanos.saturating_mul(u64::from(settings.slowness.max(1))), value)

@@ -85,7 +85,7 @@ impl Shared {
         }
         let link = network.link(from, to);
         link.segments += 1;
-        let value = keyed(&[self.seed, 5, u64::from(from), u64::from(to), link.segments]);
+        let value = keyed(&[self.timing_seed, 5, u64::from(from), u64::from(to), link.segments]);
         let settings = link.settings.as_ref().unwrap_or(&self.settings.link);
         let mut latency = with_tail(value, nanos(settings.latency), nanos(settings.tail));
         let (loss, reset) = (settings.loss_rate, settings.reset_rate);

@@ -1,21 +1,27 @@
 //! Each planted bug against the campaign: a simulator that lets one live is too weak.
 
+mod smallness;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use clap::Args;
 
+use self::smallness::{Smallness, verdict};
 use super::Seeds;
 use super::campaign::jobs;
 use super::child::run_apart;
+use super::shrink::shrink;
 use crate::cli::output::{complain, say, table};
 use crate::cli::{FAILED, GOOD, USAGE};
 use crate::simulator::bug_catalogue::{Standing, rows, summary};
 use crate::simulator::mutant_list::{Hunt, MUTANTS, Mutant, median};
 use crate::simulator::plan::Topology;
 use crate::simulator::profile::Profile;
+use crate::simulator::report::Report;
 use crate::simulator::trial::Trial;
 
 #[derive(Debug, Args)]
@@ -33,6 +39,9 @@ pub(super) struct MutantOptions {
     /// Only these.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Shrink the first run that catches each, for so long, and say how small it got.
+    #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
+    shrink: Option<Duration>,
     /// Hunt nothing: print which planted bugs stand for which known bugs of other systems.
     #[arg(long)]
     catalogue: bool,
@@ -60,10 +69,11 @@ pub(super) struct Quarry {
 }
 
 /// Seeds until caught, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 struct Catch {
     seeds: u64,
     how: String,
+    report: Report,
 }
 
 /// What all hunts for one planted bug have come to.
@@ -166,7 +176,31 @@ fn hunt_all(chosen: &[Quarry], options: &MutantOptions) -> u8 {
         }
     });
     let outcomes = outcomes.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    print(&outcomes.into_values().collect::<Vec<_>>())
+    let outcomes: Vec<Outcome> = outcomes.into_values().collect();
+    let hunted = print(&outcomes);
+    match options.shrink {
+        None => hunted,
+        Some(budget) => hunted.max(shrink_all(&outcomes, budget, jobs(options.jobs))),
+    }
+}
+
+/// One after the other, each with every processor: what a person would wait for.
+fn shrink_all(outcomes: &[Outcome], budget: Duration, jobs: usize) -> u8 {
+    let mut all = Vec::new();
+    for outcome in outcomes {
+        let Some(catch) = outcome.catches().into_iter().next() else {
+            continue;
+        };
+        let whole = catch.report.clone();
+        if let Some(shrunk) = shrink(whole.clone(), budget, jobs) {
+            let smallness = Smallness::new(outcome.mutant.name, &whole, &shrunk);
+            complain(&smallness);
+            all.push(smallness);
+        }
+    }
+    let (text, is_small) = verdict(&all);
+    say(&text);
+    if is_small { GOOD } else { FAILED }
 }
 
 /// The seeds of one hunt; hunts share none.
@@ -194,7 +228,7 @@ fn hunt(quarry: Quarry, number: u32, options: &MutantOptions) -> Option<Catch> {
         });
         if let Some(violation) = report.violations.first() {
             let how = format!("{} by {} (seed {seed})", violation.promise, violation.checker);
-            return Some(Catch { seeds: seed - first + 1, how });
+            return Some(Catch { seeds: seed - first + 1, how, report });
         }
     }
     None
@@ -250,9 +284,15 @@ fn print(outcomes: &[Outcome]) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulator::checkers::Violation;
 
     fn outcome(seeds: &[u64]) -> Outcome {
-        let catch = |seeds: &u64| (*seeds > 0).then(|| Catch { seeds: *seeds, how: String::new() });
+        let catch = |seeds: &u64| {
+            let none =
+                Violation { promise: String::new(), checker: String::new(), detail: String::new() };
+            let report = Report::of_failure(Trial::new(0, Topology::Standalone), none);
+            (*seeds > 0).then(|| Catch { seeds: *seeds, how: String::new(), report })
+        };
         Outcome { mutant: &MUTANTS[0], hunts: (0..).zip(seeds.iter().map(catch)).collect() }
     }
 
@@ -275,6 +315,7 @@ mod tests {
             hunts: 3,
             proven: false,
             only: Vec::new(),
+            shrink: None,
             catalogue: false,
             profile: Profile::Swarm,
             jobs: None,

@@ -1,0 +1,302 @@
+//! The search for a smaller run that breaks the same promise.
+//!
+//! What makes runs cheaper is left out first. A bug that needs two things to happen at the same moment is often gone with the
+//! first message that is left out, although it does not need that message: only the moments have moved. So a candidate
+//! is tried with other latencies as well, the more of them the longer nothing else helps. And as there are many small runs in
+//! the time of a large one, other seeds are tried with the same settings, few messages and few strikes: one that
+//! breaks the same promise is a better beginning.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use super::delta::{fewest, lowest};
+use crate::cli::simulate::child::run_apart;
+use crate::runtime::mix;
+use crate::simulator::checkers::Violation;
+use crate::simulator::cuts::Cuts;
+use crate::simulator::plan::Plan;
+use crate::simulator::report::Report;
+use crate::simulator::steps::Steps;
+use crate::simulator::trial::Trial;
+use crate::simulator::workloads::Workload;
+
+/// How hard it is tried.
+#[derive(Clone, Copy)]
+struct Effort {
+    /// Latencies that each candidate is tried with.
+    timings: usize,
+    /// Parts of a list that are left out one by one.
+    parts: usize,
+}
+
+const EFFORTS: [Effort; 3] = [
+    Effort { timings: 1, parts: 8 },
+    Effort { timings: 3, parts: 16 },
+    Effort { timings: 8, parts: usize::MAX },
+];
+
+/// Small runs that are tried afresh: messages of each producer (and calls of each client of metadata), and strikes.
+const SMALL: [(u64, u64); 4] = [(1, 1), (3, 1), (4, 2), (8, 3)];
+/// A run with at most so many strikes and operations is small enough to go on from.
+const SMALL_ENOUGH: (usize, u64) = (3, 10);
+
+/// A client of metadata asks about every so many milliseconds.
+const REGISTER_PAUSE_MS: u64 = 80;
+
+/// A cluster that is healed is sound again far sooner than a run waits for; what is broken for good needs no more than that.
+const PATIENCE_MS: u64 = 60_000;
+
+/// What a failed run was made.
+pub(in crate::cli::simulate) struct Shrunk {
+    /// The smallest run that breaks the promise.
+    pub(in crate::cli::simulate) report: Report,
+    /// The first violation of the whole run.
+    pub(super) wanted: Violation,
+    /// Runs that were tried.
+    pub(super) runs: u64,
+    /// False if the time was over before everything was tried.
+    pub(in crate::cli::simulate) is_done: bool,
+    /// Real time that it took.
+    pub(in crate::cli::simulate) took: Duration,
+}
+
+/// Leaves out of a failed run what it does not need; none if it did not fail.
+pub(in crate::cli::simulate) fn shrink(
+    report: Report,
+    budget: Duration,
+    jobs: usize,
+) -> Option<Shrunk> {
+    let wanted = report.violations.first().cloned()?;
+    let (trial, started) = (report.trial.clone(), Instant::now());
+    let mut shrinking = Shrinking {
+        trial,
+        report,
+        wanted,
+        end: started + budget,
+        jobs,
+        runs: 1,
+        effort: EFFORTS[0],
+        timings: 0,
+    };
+    while shrinking.pass() {}
+    if shrinking.begin_anew() {
+        while shrinking.pass() {}
+    }
+    for effort in &EFFORTS[1..] {
+        shrinking.effort = *effort;
+        while shrinking.pass() {}
+    }
+    let (is_done, took) = (shrinking.has_time(), started.elapsed());
+    let Shrinking { report, wanted, runs, .. } = shrinking;
+    Some(Shrunk { report, wanted, runs, is_done, took })
+}
+
+/// What clients asked for: publishes and calls on metadata. Acknowledgements follow from deliveries and are not counted.
+pub(in crate::cli::simulate) fn operations(report: &Report) -> u64 {
+    report.publishes.iter().sum::<u64>() + calls(report)
+}
+
+/// Calls on metadata's registers.
+fn calls(report: &Report) -> u64 {
+    report.compared.get("linearizable_registers").copied().unwrap_or_default()
+}
+
+/// A run that breaks the promise, the smallest so far.
+struct Shrinking {
+    trial: Trial,
+    report: Report,
+    /// The first violation of the whole run: a smaller one must break the same promise for the same checker.
+    wanted: Violation,
+    end: Instant,
+    jobs: usize,
+    runs: u64,
+    effort: Effort,
+    /// Other latencies that were drawn so far.
+    timings: u64,
+}
+
+impl Shrinking {
+    fn has_time(&self) -> bool {
+        Instant::now() < self.end
+    }
+
+    /// Looks for a small run of another seed, for half of the time that is left; true if there is one.
+    fn begin_anew(&mut self) -> bool {
+        let is_small = self.report.strikes.len() <= SMALL_ENOUGH.0
+            && operations(&self.report) <= SMALL_ENOUGH.1;
+        let now = Instant::now();
+        if is_small || now >= self.end {
+            return false;
+        }
+        let until = now + (self.end - now) / 2;
+        let whole = Plan::of(&Trial { cuts: Cuts::default(), ..self.trial.clone() });
+        for seed in self.trial.seed + 1.. {
+            if Instant::now() >= until {
+                return false;
+            }
+            let trials: Vec<Trial> =
+                SMALL.iter().map(|size| small_trial(&self.trial, &whole, seed, *size)).collect();
+            if self.first_of(trials.into_iter().map(|trial| (0, trial)).collect()).is_some() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Tries everything once; true if another time may help.
+    fn pass(&mut self) -> bool {
+        let before = self.trial.cuts.clone();
+        if self.wanted.promise == "P6" && before.patience_ms.is_none() {
+            self.first(&[PATIENCE_MS], |cuts, to| cuts.patience_ms = Some(*to));
+        }
+        self.leave_out_workloads();
+        self.leave_out_nodes_and_clients();
+        let plan = Plan::of(&self.trial);
+        let storm_ms = u64::try_from(plan.safety_phase.as_millis()).unwrap_or(u64::MAX);
+        self.lower(storm_ms, 0, |cuts, to| cuts.storm_ms = Some(to));
+        self.leave_out_strikes();
+        // Nobody has sent more than all together.
+        let messages = plan.messages_max.min(self.report.publishes.iter().sum());
+        self.lower(messages, 0, |cuts, to| cuts.messages = Some(to));
+        if plan.register_clients > 0 {
+            let calls = plan.register_calls_max.min(calls(&self.report));
+            self.lower(calls, 0, |cuts, to| cuts.register_calls = Some(to));
+        }
+        self.leave_out_steps();
+        // Other latencies alone are no progress.
+        let timing = self.trial.cuts.timing;
+        self.trial.cuts != Cuts { timing, ..before } && self.has_time()
+    }
+
+    fn leave_out_workloads(&mut self) {
+        let all = Plan::of(&self.trial).workloads;
+        let can_be = |workload: &Workload| *workload != Workload::Messages;
+        self.fewest(all.into_iter().filter(can_be).collect(), |cuts, kept| {
+            let is_idle = |workload: &Workload| can_be(workload) && !kept.contains(workload);
+            cuts.idle = Workload::ALL.iter().copied().filter(is_idle).collect();
+        });
+    }
+
+    fn leave_out_nodes_and_clients(&mut self) {
+        let plan = Plan::of(&self.trial);
+        let count = |to: u64| u32::try_from(to).ok();
+        let shape = plan.shape;
+        let least = shape.quorum.ensemble.max(1).into();
+        self.lower(plan.register_clients.into(), 0, |cuts, to| cuts.register_clients = count(to));
+        self.lower(plan.topics.into(), 1, |cuts, to| cuts.topics = count(to));
+        self.lower(plan.producers.into(), 1, |cuts, to| cuts.producers = count(to));
+        self.lower(plan.shared_consumers.into(), 1, |cuts, to| cuts.consumers = count(to));
+        self.lower(shape.metadata as u64, 1, |cuts, to| cuts.metadata = count(to));
+        self.lower(shape.bookies as u64, least, |cuts, to| cuts.bookies = count(to));
+        self.lower(shape.brokers as u64, 1, |cuts, to| cuts.brokers = count(to));
+    }
+
+    fn leave_out_strikes(&mut self) {
+        let numbers: Vec<u64> = self.report.strikes.iter().map(|strike| strike.number).collect();
+        self.fewest(numbers, |cuts, kept| {
+            cuts.strikes = Some(kept.iter().copied().collect::<BTreeSet<u64>>());
+        });
+    }
+
+    /// Single messages and single calls on metadata.
+    fn leave_out_steps(&mut self) {
+        let plan = Plan::of(&self.trial);
+        let messages = plan.messages_max.min(self.report.publishes.iter().sum());
+        let producers = u64::from(plan.topics) * u64::from(plan.producers);
+        let sends = plan.sends.unwrap_or_else(|| Steps::first(1..producers + 1, messages));
+        self.fewest(sends.each().collect(), |cuts, kept| {
+            cuts.sends = Some(kept.iter().copied().collect());
+        });
+        let calls = plan.register_calls_max.min(calls(&self.report));
+        let clients = 0..plan.register_clients.into();
+        let calls = plan.register_calls.unwrap_or_else(|| Steps::first(clients, calls));
+        self.fewest(calls.each().collect(), |cuts, kept| {
+            cuts.calls = Some(kept.iter().copied().collect());
+        });
+    }
+
+    fn fewest<T: Clone>(&mut self, all: Vec<T>, set: impl Fn(&mut Cuts, &[T])) {
+        fewest(all, self.effort.parts, |candidates: &[Vec<T>]| {
+            self.first(candidates, |cuts, kept| set(cuts, kept))
+        });
+    }
+
+    fn lower(&mut self, value: u64, low: u64, set: impl Fn(&mut Cuts, u64)) {
+        lowest(value, low, |candidates| self.first(candidates, |cuts, to| set(cuts, *to)));
+    }
+
+    /// The first candidate that still breaks the promise, which becomes the smallest run so far.
+    fn first<T>(&mut self, candidates: &[T], set: impl Fn(&mut Cuts, &T)) -> Option<usize> {
+        let mut trials: Vec<(usize, Trial)> = Vec::new();
+        for round in 0..self.effort.timings {
+            for (place, candidate) in candidates.iter().enumerate() {
+                let mut trial = self.trial.clone();
+                set(&mut trial.cuts, candidate);
+                if round > 0 {
+                    self.timings += 1;
+                    trial.cuts.timing = Some(self.timings);
+                }
+                trials.push((place, trial));
+            }
+        }
+        self.first_of(trials)
+    }
+
+    /// The first that breaks the promise, with its place.
+    fn first_of(&mut self, trials: Vec<(usize, Trial)>) -> Option<usize> {
+        for trials in trials.chunks(self.jobs) {
+            if !self.has_time() {
+                return None;
+            }
+            self.runs += trials.len() as u64;
+            let reports: Vec<(usize, Report)> = std::thread::scope(|scope| {
+                let run = |(place, trial): &(usize, Trial)| (*place, run_apart(trial));
+                let runs: Vec<_> =
+                    trials.iter().map(|trial| scope.spawn(move || run(trial))).collect();
+                runs.into_iter().filter_map(|run| run.join().ok()).collect()
+            });
+            let found = reports.into_iter().find(|(_, report)| self.is_wanted(report));
+            if let Some((place, report)) = found {
+                self.trial = report.trial.clone();
+                self.report = report;
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    fn is_wanted(&self, report: &Report) -> bool {
+        let is_it = |violation: &Violation| {
+            violation.promise == self.wanted.promise && violation.checker == self.wanted.checker
+        };
+        report.violations.iter().any(is_it)
+    }
+}
+
+/// A run with the settings of `trial` and other draws, in which few messages are sent, at some moment, and few strikes come.
+fn small_trial(trial: &Trial, whole: &Plan, seed: u64, (steps, strikes): (u64, u64)) -> Trial {
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    // Strikes come after the first interval, up to two intervals apart.
+    let storm_ms = millis(whole.fault_interval).saturating_mul(2 * strikes + 1);
+    let storm_ms = storm_ms.min(millis(whole.safety_phase));
+    let window = |clients: std::ops::Range<u64>, pause_ms: u64| -> Steps {
+        let room = storm_ms / pause_ms.max(1) + 1;
+        clients
+            .flat_map(|client| {
+                let from = mix(mix(seed) ^ client) % room;
+                (from..from + steps).map(move |step| (client, step))
+            })
+            .collect()
+    };
+    let mut trial = Trial { seed, settings: trial.settings.or(Some(trial.seed)), ..trial.clone() };
+    let plan = Plan::of(&trial);
+    let producers = u64::from(plan.topics) * u64::from(plan.producers);
+    let cuts = &mut trial.cuts;
+    cuts.storm_ms = Some(storm_ms);
+    cuts.strikes = Some((1..=strikes).collect());
+    cuts.messages = None;
+    cuts.sends = Some(window(1..producers + 1, millis(whole.publish_interval)));
+    cuts.register_calls = None;
+    cuts.calls = Some(window(0..plan.register_clients.into(), REGISTER_PAUSE_MS));
+    trial
+}
