@@ -346,6 +346,7 @@ pub const MARKS: &[ListedMark] = &[
     seeds(1_000, "metadata: watches ended for want of a leader"),
     seeds(300, "nemesis: a bundle was given up"),
     seeds(300, "nemesis: a metadata member was replaced"),
+    seeds(300, "nemesis: a topic of an estranged broker was taken"),
     seeds(1_000, "nemesis: metadata's leadership was moved"),
     scenario("failed_sync::a_sync_that_fails", "node: a part failed during the start"),
     seeds(100, "node: a start failed half way"),

@@ -156,6 +156,7 @@ pub const MUTANTS: &[Mutant] = &[
     by("managed_ledger_model", "G-session", "entries behind a refused one are taken"),
     by("streams_model", "G-token", "the fencing token is not in the record"),
     on(Cluster, "L-early", 114, "an entry is confirmed at one copy"),
+    on(Swarm, "L-no-fence", 60, "a recovery fences nobody"),
     on(Cluster, "L-hole", 56, "entries are confirmed out of order"),
     unit(
         "ledger::tests::a_ledger_is_spread_over_fewer",

@@ -17,7 +17,7 @@ use crate::ledger::records::Records;
 use crate::ledger::{BookiePool, ClosedLedger, LedgerConfig, LedgerRecord, RecoveryError};
 use crate::metadata::MetadataError;
 use crate::runtime::{Mailbox, MailboxSender, Random, Runtime, mailbox};
-use crate::{in_state, reached};
+use crate::{in_state, mutant, reached};
 
 /// Attempts at an undecided ledger before its caller is told.
 const ATTEMPTS_MAX: u32 = 6;
@@ -179,7 +179,8 @@ impl Attempt<'_> {
             RecoveryEffect::Fence { position, bookie } => {
                 let client = self.recoverer.bookies.bookie(bookie);
                 self.requests.push(Box::pin(async move {
-                    let request = client.last_add_confirmed(ledger, creator, true);
+                    let fence = !mutant!("L-no-fence");
+                    let request = client.last_add_confirmed(ledger, creator, fence);
                     let answer = clock.timeout(limit, request).await;
                     Answer::Fence(position, answer.unwrap_or_else(timed_out))
                 }));

@@ -150,7 +150,10 @@ impl RecoveryMachine {
         self.votes[position] = match answer {
             Ok(answer) => {
                 self.heard = self.heard.max(answer.last_add_confirmed);
-                if answer.fenced { Vote::Fenced } else { Vote::Other("not fenced".to_owned()) }
+                match answer.fenced || mutant!("L-no-fence") {
+                    true => Vote::Fenced,
+                    false => Vote::Other("not fenced".to_owned()),
+                }
             }
             Err(error) => Vote::Other(error.to_string()),
         };
@@ -294,7 +297,7 @@ impl RecoveryMachine {
                 bytes_max: READ_BYTES_MAX,
                 // With the fence a "no" stays a "no": this bookie will never take the entry from the
                 // writer any more. The measured entry is committed: there is nothing to decide.
-                fence: self.phase == Phase::Reading && !mutant!("L1"),
+                fence: self.phase == Phase::Reading && !mutant!("L1") && !mutant!("L-no-fence"),
             };
             let Some(bookie) = ensemble.get(position).copied() else { continue };
             self.effects.push(RecoveryEffect::Read { position, bookie, request });

@@ -111,7 +111,11 @@ impl Nemesis {
 
     fn partition(&mut self, machine: &SimNode, cluster: &Cluster) {
         let other = self.any_machine(cluster);
-        if self.below(3) == 0 || other.id() == machine.id() {
+        let how = self.below(4);
+        if how == 0 && self.estrange(cluster) {
+            return;
+        }
+        if how == 1 || other.id() == machine.id() {
             self.world.isolate(machine);
             self.lasts(500, 20_000, Heal::Everywhere);
             return;

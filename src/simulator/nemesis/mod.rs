@@ -6,6 +6,7 @@
 //! chosen bookie only (with one copy there is nothing to read instead, so never where an ack quorum is one).
 
 mod ambush;
+mod estrange;
 mod inject;
 mod metadata_leader;
 mod move_topics;

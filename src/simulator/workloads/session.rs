@@ -129,7 +129,12 @@ impl WorkloadClient {
             keep_alive: Duration::from_secs(5),
             ..ClientOptions::default()
         };
-        Ok(Self(PulsarClient::connect(&context.runtime, &context.broker, options).await?))
+        // Clients know the brokers in different orders.
+        let mut brokers: Vec<&str> = context.broker.split(',').collect();
+        let first = context.runtime.random.below(brokers.len() as u64) as usize;
+        brokers.rotate_left(first);
+        let brokers = brokers.join(",");
+        Ok(Self(PulsarClient::connect(&context.runtime, &brokers, options).await?))
     }
 
     /// Opens a producer.
