@@ -10,8 +10,13 @@ use crate::simulator::report::Report;
 use crate::simulator::run_recorded;
 use crate::simulator::trial::Trial;
 
-/// A seed that runs longer than this in real time is hung.
-const REAL_TIME_LIMIT: Duration = Duration::from_secs(180);
+/// A seed that has had so much processor time is hung, and so is one that in so much real time had next to none: on a busy machine a
+/// run may take long, and there is nothing wrong with it.
+const TIME_LIMIT: Duration = Duration::from_secs(180);
+/// Next to none.
+const STANDSTILL: Duration = Duration::from_millis(500);
+/// Clock ticks a second in `/proc`, the same on every Linux (`USER_HZ`).
+const TICKS_PER_SECOND: u64 = 100;
 
 /// Stack of the thread a world runs on.
 const WORLD_STACK_BYTES: usize = 16 * 1024 * 1024;
@@ -77,6 +82,20 @@ pub(super) fn thread_cpu_ms() -> Option<u64> {
     Some(nanos / 1_000_000).filter(|ms| *ms > 0)
 }
 
+/// Processor time a process has had, where the system tells.
+fn process_cpu(process: u32) -> Option<Duration> {
+    ticks(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+        .map(|ticks| Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
+}
+
+/// User and system time of a line of `/proc/PID/stat`: the fields 14 and 15, counted from behind the name, which may hold anything.
+fn ticks(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
 /// Does the trial in a child process. A child that dies or hangs gives a report with that violation.
 pub fn run_apart(trial: &Trial) -> Report {
     match try_run_apart(trial) {
@@ -105,14 +124,20 @@ fn try_run_apart(trial: &Trial) -> Result<Report, String> {
     let mut errors = child.stderr.take();
     let reader = std::thread::spawn(move || read_all(&mut output));
     let error_reader = std::thread::spawn(move || read_all(&mut errors));
-    let started = Instant::now();
+    let (mut looked, mut had) = (Instant::now(), Duration::ZERO);
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
-            Ok(None) if started.elapsed() > REAL_TIME_LIMIT => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("not finished after {REAL_TIME_LIMIT:?} of real time"));
+            Ok(None) if looked.elapsed() > TIME_LIMIT => {
+                let has = process_cpu(child.id());
+                let goes_on = |has: Duration| has < TIME_LIMIT && has >= had + STANDSTILL;
+                if !has.is_some_and(goes_on) {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    let has = has.unwrap_or_default();
+                    return Err(format!("hung, after {has:?} of processor time"));
+                }
+                (looked, had) = (Instant::now(), has.unwrap_or_default());
             }
             Ok(None) => std::thread::sleep(Duration::from_millis(2)),
             Err(error) => return Err(format!("cannot wait for the child: {error}")),
@@ -135,4 +160,17 @@ fn read_all(stream: &mut Option<impl Read>) -> String {
         let _ = stream.read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_is_read_behind_any_name() {
+        let stat = "77 (a ) b) S 1 77 77 0 -1 4194560 900 0 0 0 120 34 0 0 20 0 3 0 100 1 2";
+        assert_eq!(ticks(stat), Some(154));
+        assert_eq!(ticks("77"), None);
+        assert!(process_cpu(std::process::id()).is_some());
+    }
 }
