@@ -106,6 +106,9 @@ impl RunOptions {
 /// Seeds of a campaign that is told neither seeds nor time.
 const SEEDS_USUAL: Seeds = Seeds(0..100);
 
+/// A campaign in which nothing was run is not one that passed.
+const NO_SEED: &str = "no seed has the settings that were asked for";
+
 pub(super) fn jobs(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
 }
@@ -137,7 +140,14 @@ impl Verdict<'_> {
             .map(|(name, within)| {
                 format!("mark {name:?} was not reached in {seeds} seeds, {within} must be enough")
             });
-        idle.chain(missed).chain(self.slower()).collect()
+        let nothing = self.compared_nothing().then(|| "no checker compared anything".to_owned());
+        nothing.into_iter().chain(idle).chain(missed).chain(self.slower()).collect()
+    }
+
+    /// Runs that passed, and nothing was held against anything in them: what was cut out of them left nothing.
+    fn compared_nothing(&self) -> bool {
+        let Totals { lines, failed, compared, .. } = &self.totals;
+        (lines.len() as u64) > *failed && compared.values().all(|count| *count == 0)
     }
 
     /// What comes back later after the heal than when the baseline was recorded.
@@ -267,7 +277,7 @@ pub(super) fn run_all<'a>(
                         Next::Kept(report) => (*report, false),
                         Next::Over => return,
                         Next::Nothing => {
-                            return fail("no seed has the settings that were asked for".to_owned());
+                            return fail(NO_SEED.to_owned());
                         }
                     };
                     let mut sums = sums.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -294,6 +304,9 @@ pub(super) fn run_all<'a>(
         return Err(error);
     }
     let (mut totals, _) = sums.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if totals.lines.is_empty() {
+        return Err(NO_SEED.to_owned());
+    }
     totals.lines.sort_by_key(|line| line.seed);
     let is_whole = filter.is_empty();
     let (options, twice, real) = (&options.trial, options.twice, began.elapsed());
@@ -321,6 +334,7 @@ fn run_trial(trial: &Trial, twice: bool) -> Report {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::cli::simulate::totals::tests::two_runs;
     use crate::simulator::mark_list::MARKS;
 
     fn options(profile: Profile) -> TrialOptions {
@@ -335,6 +349,21 @@ pub(super) mod tests {
         let options = options(Profile::Swarm);
         let real = Duration::from_secs(1);
         write(&Verdict { options: &options, twice: false, is_whole: true, totals, real })
+    }
+
+    #[test]
+    fn a_campaign_without_a_seed_or_a_fact_is_not_green() {
+        let trial = options(Profile::Swarm);
+        let campaign = RunOptions::plain(Seeds(0..3), trial, Some(2));
+        let filter = Filter::new(vec!["quorum=9/9/9".parse().unwrap()]);
+        assert_eq!(run_all(&campaign, &filter, None).err().as_deref(), Some(NO_SEED));
+        let mut totals = two_runs();
+        let complains = |totals| {
+            verdict_of(totals, |verdict| verdict.complaints().join("\n")).contains("no checker")
+        };
+        assert!(!complains(two_runs()));
+        totals.compared.values_mut().for_each(|count| *count = 0);
+        assert!(complains(totals));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use clap::Args;
 
-use crate::cli::output::say;
-use crate::cli::{FAILED, GOOD};
+use crate::cli::output::{complain, say};
+use crate::cli::{FAILED, GOOD, USAGE};
 use crate::runtime::sim::CrashBound;
 use crate::simulator::crash_states::tally::Tally;
 use crate::simulator::crash_states::{CrashOptions, StateName, SubjectName, explore};
@@ -30,7 +30,7 @@ pub(super) struct CrashStatesOptions {
     state: Option<StateName>,
 }
 
-/// Explores and prints; exit code 1 if a promise broke or nothing was explored.
+/// Explores and prints; exit code 1 if a promise broke or nothing was explored, 2 if there is no such state.
 pub(super) fn run(options: &CrashStatesOptions) -> u8 {
     let crash_options = CrashOptions {
         bound: CrashBound { deviations: options.deviations, states: options.states },
@@ -46,8 +46,12 @@ pub(super) fn run(options: &CrashStatesOptions) -> u8 {
         }
         let started = Instant::now();
         let tally = explore(subject, &crash_options);
-        say(&table(subject, &tally));
         let total = tally.total();
+        if let Some(state) = options.state.filter(|_| is_missing(&tally)) {
+            complain(&no_such_state(state));
+            return USAGE;
+        }
+        say(&table(subject, &tally));
         let seconds = started.elapsed().as_secs_f64();
         let rate = (total.states + total.again) as f64 / seconds.max(0.001);
         say(&format!("{seconds:.1} s, {rate:.0} states a second"));
@@ -73,6 +77,18 @@ pub(super) fn run(options: &CrashStatesOptions) -> u8 {
         }
     }
     code
+}
+
+/// Nothing was started from, and not because something went wrong.
+fn is_missing(tally: &Tally) -> bool {
+    let total = tally.total();
+    total.states + total.again == 0 && tally.broken.is_empty() && tally.failed.is_none()
+}
+
+fn no_such_state(state: StateName) -> String {
+    format!(
+        "there is no state {state}: a name is of the binary and the --deviations and --states that printed it"
+    )
 }
 
 /// A number, or that it is beyond counting.
@@ -106,4 +122,21 @@ fn table(subject: SubjectName, tally: &Tally) -> String {
         ));
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_is_not_there_is_not_one_that_keeps_its_promises() {
+        let only = |text: &str| CrashOptions {
+            only: Some(text.parse().unwrap()),
+            ..CrashOptions::quick()
+        };
+        let is_missing =
+            |text: &str| super::is_missing(&explore(SubjectName::SingleNode, &only(text)));
+        assert!(is_missing("single-node/999999/1") && is_missing("single-node/0/999999"));
+        assert!(!is_missing("single-node/0/0"));
+    }
 }

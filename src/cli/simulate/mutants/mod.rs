@@ -124,15 +124,14 @@ pub(super) fn chosen(only: &[String]) -> Result<Vec<Quarry>, String> {
     if !cfg!(feature = "mutants") {
         return Err(NO_PLANTED_BUGS.to_owned());
     }
+    let names: Vec<&str> = quarries().map(|quarry| quarry.mutant.name).collect();
+    if let Some(unknown) = only.iter().find(|name| !names.contains(&name.as_str())) {
+        let names = names.join(" ");
+        return Err(format!("no planted bug for the simulator is called {unknown:?}; known: {names}"));
+    }
     let is_asked_for =
         |quarry: &Quarry| only.is_empty() || only.iter().any(|name| name == quarry.mutant.name);
-    let chosen: Vec<Quarry> = quarries().filter(is_asked_for).collect();
-    if chosen.is_empty() {
-        let names: Vec<&str> = quarries().map(|quarry| quarry.mutant.name).collect();
-        let names = names.join(" ");
-        return Err(format!("no planted bug of that name for the simulator; known: {names}"));
-    }
-    Ok(chosen)
+    Ok(quarries().filter(is_asked_for).collect())
 }
 
 fn quarries() -> impl Iterator<Item = Quarry> {
@@ -306,6 +305,18 @@ mod tests {
         assert_eq!(outcome(&[9, 0, 0]).median(), None);
         assert_eq!(outcome(&[4, 0]).median(), Some(4));
         assert!(line(&outcome(&[9, 0, 4])).contains("2/3"));
+    }
+
+    #[test]
+    #[cfg(feature = "mutants")]
+    fn every_bug_that_is_asked_for_is_hunted() {
+        let chosen = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            super::chosen(&names)
+        };
+        assert_eq!(chosen(&["S8", "B16"]).unwrap().len(), 2);
+        assert!(chosen(&["S8", "Nope"]).err().unwrap().contains("\"Nope\""));
+        assert!(chosen(&[]).unwrap().len() > 2);
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub(super) fn verdict(all: &[Smallness]) -> (String, bool) {
         .map(|one| row(one.name, one.strikes, one.operations, one.took.as_secs()))
         .collect();
     rows.push(row("median", strikes, operations, middle(|one| one.took.as_secs())));
-    let is_small = strikes.1 <= STRIKES_MAX && operations.1 <= OPERATIONS_MAX;
+    let is_small = !all.is_empty() && strikes.1 <= STRIKES_MAX && operations.1 <= OPERATIONS_MAX;
     let judged = if is_small { "small enough" } else { "TOO LARGE" };
     let text = format!(
         "{}\n{} runs made small; the median has {} faults and {} operations of clients, at most {STRIKES_MAX} and \
@@ -102,5 +102,6 @@ mod tests {
         assert!(text.contains("20 -> 3"), "{text}");
         assert!(!verdict(&[one(1, 2), one(4, 10), one(20, 300)]).1);
         assert!(!verdict(&[one(1, 2), one(3, 11), one(20, 300)]).1);
+        assert!(!verdict(&[]).1, "nothing was made small");
     }
 }
