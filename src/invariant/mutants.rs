@@ -4,8 +4,7 @@
 #[cfg(feature = "mutants")]
 static ACTIVE: std::sync::OnceLock<String> = std::sync::OnceLock::new();
 
-/// Names the planted bug of a process that never calls [`activate`], such as a test.
-#[cfg(feature = "mutants")]
+/// Names the planted bug of a process that never calls `activate`, such as a test.
 pub const VARIABLE: &str = "SEAWALL_MUTANT";
 
 /// True when the planted bug of this name was activated in this process.

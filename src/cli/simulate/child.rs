@@ -4,6 +4,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::invariant::mutants::VARIABLE;
 use crate::runtime::sim::{Recorder, Recording, RecordingLimits, RunReport};
 use crate::simulator::checkers::Violation;
 use crate::simulator::report::Report;
@@ -114,6 +115,8 @@ fn try_run_apart(trial: &Trial) -> Result<Report, String> {
     // through is paid for. `sim replay` shows them.
     command.args(["--log", "off", "sim", "one"]);
     command.args(trial.arguments());
+    // The trial says which bug is planted, if any.
+    command.env_remove(VARIABLE);
     let (tuning, tuned) = ALLOCATOR_TUNING;
     if std::env::var_os(tuning).is_none() {
         command.env(tuning, tuned);

@@ -89,6 +89,21 @@ enum Action {
     One(OneOptions),
 }
 
+impl Action {
+    fn check_variable(&self) -> Result<(), String> {
+        match self {
+            // Where there is --mutant, the variable is another way to say it.
+            Self::Run(_) | Self::Replay(_) | Self::Shrink(_) | Self::One(_) => Ok(()),
+            Self::CrashStates(_) => mutants::check_variable(true),
+            Self::Mutants(_)
+            | Self::Ablation(_)
+            | Self::Clocks(_)
+            | Self::Liveness(_)
+            | Self::Speed(_) => mutants::check_variable(false),
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 struct ReplayOptions {
     /// The seed.
@@ -113,6 +128,10 @@ struct OneOptions {
 
 /// Performs the command; the answer is the exit code: 0 good, 1 a promise was broken, 2 usage.
 pub fn simulate(command: SimulateCommand) -> u8 {
+    if let Err(error) = command.action.check_variable() {
+        complain(&error);
+        return USAGE;
+    }
     match command.action {
         Action::Run(options) => campaign::run(&options),
         Action::Shrink(options) => shrink::run(&options),

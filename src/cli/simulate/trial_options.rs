@@ -2,10 +2,10 @@
 
 use clap::Args;
 
-use super::mutants::NO_PLANTED_BUGS;
+use super::mutants::check_planted;
+use crate::invariant::mutants::VARIABLE;
 use crate::simulator::clock_fault::ClockFault;
 use crate::simulator::cuts::Cuts;
-use crate::simulator::mutant_list::MUTANTS;
 use crate::simulator::plan::{FaultKind, Topology};
 use crate::simulator::profile::Profile;
 use crate::simulator::trial::Trial;
@@ -36,7 +36,7 @@ pub(super) struct TrialOptions {
     #[arg(long, value_enum, default_value = "newest")]
     pub(super) versions: Versions,
     /// Plant this bug (needs the feature `mutants`).
-    #[arg(long)]
+    #[arg(long, env = VARIABLE, value_name = "NAME")]
     pub(super) mutant: Option<String>,
     /// Leave something out, as `sim shrink` prints it: a JSON object.
     #[arg(long, default_value = "{}", hide_default_value = true, value_name = "JSON")]
@@ -79,13 +79,7 @@ impl TrialOptions {
                 "--clock says how clocks are wrong: it goes with --profile clock".to_owned()
             );
         }
-        match &self.mutant {
-            Some(_) if !cfg!(feature = "mutants") => Err(NO_PLANTED_BUGS.to_owned()),
-            Some(name) if MUTANTS.iter().all(|mutant| mutant.name != name) => {
-                Err(format!("no planted bug is called {name:?}; `seawall sim mutants` lists them"))
-            }
-            _ => Ok(()),
-        }
+        check_planted(self.mutant.as_deref())
     }
 
     /// What is left out, workloads included.

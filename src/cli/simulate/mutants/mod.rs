@@ -17,6 +17,7 @@ use super::child::run_apart;
 use super::shrink::shrink;
 use crate::cli::output::{complain, say, table};
 use crate::cli::{FAILED, GOOD, USAGE};
+use crate::invariant::mutants::VARIABLE;
 use crate::simulator::bug_catalogue::{Standing, rows, summary};
 use crate::simulator::mutant_list::{Hunt, MUTANTS, Mutant, median};
 use crate::simulator::plan::Topology;
@@ -56,6 +57,29 @@ pub(super) struct MutantOptions {
 /// What a binary says that was built without them.
 pub(super) const NO_PLANTED_BUGS: &str =
     "this binary has no planted bugs: build it with --features mutants";
+
+/// Complains about a bug that cannot be planted.
+pub(super) fn check_planted(name: Option<&str>) -> Result<(), String> {
+    match name {
+        Some(_) if !cfg!(feature = "mutants") => Err(NO_PLANTED_BUGS.to_owned()),
+        Some(name) if MUTANTS.iter().all(|mutant| mutant.name != name) => {
+            Err(format!("no planted bug is called {name:?}; `seawall sim mutants` lists them"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a command does about `SEAWALL_MUTANT` that has no option of that name: exploring crashes here plants it in this
+/// process; the others make trials of their own, in which it is not.
+pub(super) fn check_variable(plants_here: bool) -> Result<(), String> {
+    match std::env::var(VARIABLE) {
+        Err(_) => Ok(()),
+        Ok(name) if plants_here => check_planted(Some(&name)),
+        Ok(name) => Err(format!(
+            "{VARIABLE}={name} says to plant a bug, which this command does not do: unset it"
+        )),
+    }
+}
 
 /// Most hunts for each planted bug.
 const HUNTS_MAX: i64 = 1000;
