@@ -96,10 +96,27 @@ impl RunOptions {
         }
     }
 
+    fn check_files(&self) -> Result<(), String> {
+        let files = [("resume", &self.resume), ("junit", &self.junit), ("summary", &self.summary)];
+        let pairs = [(0, 1), (0, 2), (1, 2)].map(|(one, other)| (files[one], files[other]));
+        let same = pairs.iter().find(|((_, one), (_, other))| one.is_some() && one == other);
+        match same {
+            Some(((one, _), (other, _))) => {
+                Err(format!("--{one} and --{other} name the same file"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// What all parts of a resumed campaign must have in common. Not its length: it may go on for longer.
     fn campaign(&self) -> String {
-        let first = self.trial.trial(0).arguments().join(" ");
-        format!("{first} --with {:?} --lean {} --twice {}", self.wanted, self.lean, self.twice)
+        let mut words = self.trial.trial(0).arguments();
+        // All but the seed.
+        words.remove(0);
+        words.extend(self.wanted.iter().map(|wanted| format!("--with {wanted}")));
+        words.extend(self.lean.then(|| "--lean".to_owned()));
+        words.extend(self.twice.then(|| "--twice".to_owned()));
+        words.join(" ")
     }
 }
 
@@ -195,9 +212,6 @@ struct Files {
 
 impl Files {
     fn begin(options: &RunOptions) -> Result<Self, String> {
-        if options.junit.is_some() && options.junit == options.summary {
-            return Err("--junit and --summary name the same file".to_owned());
-        }
         let begin = |path: &Option<PathBuf>| path.as_deref().map(OutputFile::begin).transpose();
         Ok(Self { junit: begin(&options.junit)?, summary: begin(&options.summary)? })
     }
@@ -235,11 +249,13 @@ pub(super) fn run(options: &RunOptions) -> u8 {
 fn prepare_and_run(options: &RunOptions) -> Result<(Files, Verdict<'_>), String> {
     options.trial.check()?;
     let filter = Filter::new(options.wanted.clone());
-    let files = Files::begin(options)?;
+    options.check_files()?;
+    // Before the files of the end are begun: if it is refused, those of the campaign before stay.
     let kept = match &options.resume {
         Some(path) => Some(Kept::open(path, &Heading::new(options.campaign())?)?),
         None => None,
     };
+    let files = Files::begin(options)?;
     let verdict = run_all(options, &filter, kept)?;
     Ok((files, verdict))
 }

@@ -1,5 +1,6 @@
 //! Which seeds a campaign runs: those whose settings are as asked.
 
+use std::fmt;
 use std::str::FromStr;
 
 use crate::simulator::plan::Plan;
@@ -20,6 +21,12 @@ impl FromStr for Wanted {
             return Err(format!("no setting is called {key:?}; known: {}", Plan::FACTS.join(" ")));
         }
         Ok(Self { key: key.to_owned(), value: value.to_owned() })
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}={}", self.key, self.value)
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a campaign keeps of its runs, so that it can be interrupted and go on: a file of one JSON value a line, first what
 //! was asked for and by which binary, then a report a run. Written and flushed line by line; a last line that was cut off
-//! counts as not written.
+//! counts as not written. It is locked while a campaign uses it: the lines of two would be mixed.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,22 @@ impl Heading {
         let binary = format!("{:08x}-{}", crc32c::crc32c(&bytes), bytes.len());
         Ok(Self { campaign, binary })
     }
+
+    /// Why runs of a file with the heading `found` are not this campaign's.
+    fn complain(&self, path: &Path, found: &Self) -> String {
+        let path = path.display();
+        if found.campaign != self.campaign {
+            return format!(
+                "{path} is of another campaign: it has runs of `sim run {}`, asked for is `sim run {}`",
+                found.campaign, self.campaign
+            );
+        }
+        format!(
+            "{path} has runs of another binary ({}, this one is {}), in which a seed may mean another run: go on with that \
+             one, or begin another file",
+            found.binary, self.binary
+        )
+    }
 }
 
 /// The file of a campaign.
@@ -43,6 +59,12 @@ impl Kept {
         let opened =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let mut file = opened.map_err(wrong)?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                format!("{} is in use by another campaign that is under way", path.display())
+            }
+            TryLockError::Error(error) => wrong(error),
+        })?;
         let (mut reports, mut good, mut has_heading) = (BTreeMap::new(), 0, false);
         let mut reader = BufReader::new(&file);
         loop {
@@ -60,10 +82,7 @@ impl Kept {
                 let found: Heading = serde_json::from_slice(&line)
                     .map_err(|_| format!("{} is not the file of a campaign", path.display()))?;
                 if found != *heading {
-                    return Err(format!(
-                        "{} is of another campaign or binary: {found:?}, not {heading:?}",
-                        path.display()
-                    ));
+                    return Err(heading.complain(path, &found));
                 }
                 has_heading = true;
             }
@@ -87,6 +106,13 @@ impl Kept {
     }
 }
 
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that is being started may still have the file for a moment.
+        let _ = self.file.unlock();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +132,8 @@ mod tests {
         let heading = |what: &str| Heading { campaign: what.to_owned(), binary: "b".to_owned() };
         let (mut kept, none) = Kept::open(&path, &heading("one")).unwrap();
         assert!(none.is_empty());
+        let second = Kept::open(&path, &heading("one")).err().unwrap();
+        assert!(second.contains("in use") && second.contains("seawall-kept-"), "{second}");
         kept.add(&report(3)).unwrap();
         kept.add(&report(4)).unwrap();
         drop(kept);
@@ -118,7 +146,11 @@ mod tests {
         drop(kept);
         let (_, found) = Kept::open(&path, &heading("one")).unwrap();
         assert_eq!(found.keys().copied().collect::<Vec<_>>(), [3, 9]);
-        assert!(Kept::open(&path, &heading("two")).err().unwrap().contains("another campaign"));
+        let other = Kept::open(&path, &heading("two")).err().unwrap();
+        assert!(other.contains("runs of `sim run one`, asked for is `sim run two`"), "{other}");
+        let newer = Heading { binary: "c".to_owned(), ..heading("one") };
+        let other = Kept::open(&path, &newer).err().unwrap();
+        assert!(other.contains("another binary (b, this one is c)"), "{other}");
         std::fs::write(&path, "hello\n").unwrap();
         assert!(Kept::open(&path, &heading("one")).err().unwrap().contains("not the file"));
         std::fs::remove_file(&path).unwrap();
