@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
 
-use super::campaign::jobs;
+use super::arguments::{jobs, parse_jobs};
 use super::child::run_apart;
 use super::mutants::chosen;
 use super::seeds::Seeds;
@@ -26,7 +26,7 @@ pub(super) struct AblationOptions {
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Processes at a time; default: one per core.
-    #[arg(long)]
+    #[arg(long, value_parser = parse_jobs)]
     jobs: Option<usize>,
 }
 

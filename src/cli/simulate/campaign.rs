@@ -7,23 +7,23 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::child::run_apart;
+use super::arguments::{jobs, parse_jobs, parse_time};
+use super::child::run_apart_until;
 use super::course::{Course, Extent, Next};
 use super::filter::{Filter, Wanted};
 use super::junit::junit;
 use super::kept::{Heading, Kept};
 use super::output_file::OutputFile;
+use super::pace::Pace;
+use super::stop::Stop;
 use super::summary::summary;
 use super::totals::Totals;
 use super::trial_options::TrialOptions;
+use super::verdict::Verdict;
 use super::{Seeds, table};
 use crate::cli::output::{complain, progress, say, say_json};
-use crate::cli::{FAILED, GOOD, USAGE};
+use crate::cli::{FAILED, USAGE};
 use crate::simulator::checkers::Violation;
-use crate::simulator::liveness::Baselines;
-use crate::simulator::mark_list::unreached;
-use crate::simulator::plan::Topology;
-use crate::simulator::profile::Profile;
 use crate::simulator::report::Report;
 use crate::simulator::trial::Trial;
 
@@ -33,7 +33,7 @@ pub(super) struct RunOptions {
     #[arg(long, conflicts_with = "duration")]
     seeds: Option<Seeds>,
     /// Run one seed after the other until this time is over, for example 10m; seeds under way are finished.
-    #[arg(long = "for", value_parser = humantime::parse_duration, value_name = "TIME")]
+    #[arg(long = "for", value_parser = parse_time, value_name = "TIME")]
     duration: Option<Duration>,
     /// The first seed of such a campaign.
     #[arg(long, requires = "duration", default_value_t = 0)]
@@ -56,7 +56,7 @@ pub(super) struct RunOptions {
     #[arg(long)]
     coverage: bool,
     /// Processes at a time; default: one per core.
-    #[arg(long)]
+    #[arg(long, value_parser = parse_jobs)]
     jobs: Option<usize>,
     /// Write a JUnit file: one test case a seed.
     #[arg(long, value_name = "FILE")]
@@ -126,84 +126,6 @@ const SEEDS_USUAL: Seeds = Seeds(0..100);
 /// A campaign in which nothing was run is not one that passed.
 const NO_SEED: &str = "no seed has the settings that were asked for";
 
-pub(super) fn jobs(asked: Option<usize>) -> usize {
-    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
-}
-
-/// What a campaign has come to.
-pub(super) struct Verdict<'a> {
-    pub(super) options: &'a TrialOptions,
-    pub(super) twice: bool,
-    /// No seed was left out for its settings.
-    pub(super) is_whole: bool,
-    pub(super) totals: Totals,
-    pub(super) real: Duration,
-}
-
-impl Verdict<'_> {
-    /// What is wrong with the campaign as a whole, whatever its runs say.
-    pub(super) fn complaints(&self) -> Vec<String> {
-        // With few kinds of faults, or none, what some checkers look at need not happen: leaders do not change.
-        let is_mixed = matches!(self.options.profile, Profile::Swarm | Profile::Storm)
-            && self.options.all_cuts().is_none()
-            && self.is_whole;
-        let idle = self.totals.idle_checkers().into_iter().filter(|_| is_mixed);
-        let idle =
-            idle.map(|name| format!("checker {name} compared nothing in the whole campaign"));
-        let seeds = self.seeds_that_count();
-        let missed = unreached(&self.totals.marks)
-            .filter_map(|mark| Some((mark.name, mark.reach.seeds()?)))
-            .filter(|(_, within)| *within <= seeds)
-            .map(|(name, within)| {
-                format!("mark {name:?} was not reached in {seeds} seeds, {within} must be enough")
-            });
-        let nothing = self.compared_nothing().then(|| "no checker compared anything".to_owned());
-        nothing.into_iter().chain(idle).chain(missed).chain(self.slower()).collect()
-    }
-
-    /// Runs that passed, and nothing was held against anything in them: what was cut out of them left nothing.
-    fn compared_nothing(&self) -> bool {
-        let Totals { lines, failed, compared, .. } = &self.totals;
-        (lines.len() as u64) > *failed && compared.values().all(|count| *count == 0)
-    }
-
-    /// What comes back later after the heal than when the baseline was recorded.
-    fn slower(&self) -> Vec<String> {
-        let TrialOptions { topology, profile, mutant, settings_of, clock, versions, .. } =
-            self.options;
-        let is_plain =
-            mutant.is_none() && settings_of.is_none() && clock.is_none() && versions.are_newest();
-        if !is_plain || !self.options.all_cuts().is_none() || !self.is_whole {
-            return Vec::new();
-        }
-        let spreads = self.totals.spreads();
-        Baselines::recorded().complaints(*topology, *profile, &spreads)
-    }
-
-    /// Seeds that count for the marks a campaign must reach: windows hold for runs as they are drawn, of any shape.
-    fn seeds_that_count(&self) -> u64 {
-        let TrialOptions { topology, profile, mutant, settings_of, versions, .. } = self.options;
-        match (topology, profile, mutant, settings_of) {
-            (Topology::Swarm, Profile::Swarm, None, None)
-                if self.options.all_cuts().is_none() && versions.are_newest() && self.is_whole =>
-            {
-                self.totals.lines.iter().filter(|line| !line.leaned).count() as u64
-            }
-            _ => 0,
-        }
-    }
-
-    /// Marks that enough seeds must reach, and these did not.
-    pub(super) fn marks_not_reached(&self) -> Vec<&'static str> {
-        let by_seeds = unreached(&self.totals.marks).filter(|mark| mark.reach.seeds().is_some());
-        by_seeds.map(|mark| mark.name).collect()
-    }
-
-    pub(super) fn passed(&self) -> bool {
-        self.totals.failed == 0 && self.complaints().is_empty()
-    }
-}
-
 /// The files a campaign is to write, begun.
 struct Files {
     junit: Option<OutputFile>,
@@ -237,7 +159,7 @@ pub(super) fn run(options: &RunOptions) -> u8 {
                 complain(&error);
                 return FAILED;
             }
-            if verdict.passed() { GOOD } else { FAILED }
+            verdict.exit_code()
         }
         Err(error) => {
             complain(&error);
@@ -256,7 +178,7 @@ fn prepare_and_run(options: &RunOptions) -> Result<(Files, Verdict<'_>), String>
         None => None,
     };
     let files = Files::begin(options)?;
-    let verdict = run_all(options, &filter, kept)?;
+    let verdict = run_all(options, &filter, kept, &Stop::on_signal()?)?;
     Ok((files, verdict))
 }
 
@@ -264,6 +186,7 @@ pub(super) fn run_all<'a>(
     options: &'a RunOptions,
     filter: &Filter,
     kept: Option<(Kept, BTreeMap<u64, Report>)>,
+    stop: &Stop,
 ) -> Result<Verdict<'a>, String> {
     let began = Instant::now();
     let is_json = options.output == "json";
@@ -276,17 +199,25 @@ pub(super) fn run_all<'a>(
         reports.unwrap_or_default(),
     );
     let bar = progress(course.extent().count().unwrap_or(0), "seeds");
-    let sums = Mutex::new((Totals::default(), kept));
+    let sums = Mutex::new((Totals::default(), kept, Pace::new(began)));
     let failed: Mutex<Option<String>> = Mutex::default();
-    let fail = |error: String| *failed.lock().unwrap_or_else(|p| p.into_inner()) = Some(error);
+    let fail = |error: String| {
+        *failed.lock().unwrap_or_else(|p| p.into_inner()) = Some(error);
+        course.end_early();
+    };
     std::thread::scope(|scope| {
         for _ in 0..jobs(options.jobs) {
             scope.spawn(|| {
                 loop {
+                    if stop.is_asked() {
+                        course.end_early();
+                    }
                     let started = Instant::now();
                     let (report, is_new) = match course.next() {
                         Next::Run(trial, round) => {
-                            let report = run_trial(&trial, options.twice);
+                            let Some(report) = run_trial(&trial, options.twice, stop) else {
+                                return course.drop_run();
+                            };
                             course.report(round, report.clone());
                             (report, true)
                         }
@@ -297,7 +228,7 @@ pub(super) fn run_all<'a>(
                         }
                     };
                     let mut sums = sums.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                    let (totals, kept) = &mut *sums;
+                    let (totals, kept, pace) = &mut *sums;
                     if let Some(kept) = kept.as_mut().filter(|_| is_new)
                         && let Err(error) = kept.add(&report)
                     {
@@ -311,6 +242,12 @@ pub(super) fn run_all<'a>(
                     }
                     bar.inc(1);
                     totals.add(report, started.elapsed());
+                    let (done, all) =
+                        ((totals.lines.len(), totals.failed), course.extent().count());
+                    let line = pace.add(Instant::now(), is_new, done, all);
+                    if let Some(line) = line.filter(|_| bar.is_hidden()) {
+                        complain(&line);
+                    }
                 }
             });
         }
@@ -319,20 +256,26 @@ pub(super) fn run_all<'a>(
     if let Some(error) = failed.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
         return Err(error);
     }
-    let (mut totals, _) = sums.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if totals.lines.is_empty() {
+    let (mut totals, ..) = sums.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let stopped = course.was_cut_short().then(|| {
+        let all = course.extent().count().filter(|_| filter.is_empty());
+        let of = all.map(|all| format!(" of {all}")).unwrap_or_default();
+        format!("stopped after {}{of} seeds", totals.lines.len())
+    });
+    if totals.lines.is_empty() && stopped.is_none() {
         return Err(NO_SEED.to_owned());
     }
     totals.lines.sort_by_key(|line| line.seed);
     let is_whole = filter.is_empty();
     let (options, twice, real) = (&options.trial, options.twice, began.elapsed());
-    Ok(Verdict { options, twice, is_whole, totals, real })
+    Ok(Verdict { options, twice, is_whole, stopped, totals, real })
 }
 
-fn run_trial(trial: &Trial, twice: bool) -> Report {
-    let mut report = run_apart(trial);
+/// None if the campaign is to end before the run did.
+fn run_trial(trial: &Trial, twice: bool, stop: &Stop) -> Option<Report> {
+    let mut report = run_apart_until(trial, stop)?;
     if twice {
-        let second = run_apart(trial);
+        let second = run_apart_until(trial, stop)?;
         if (&second.hash, second.events) != (&report.hash, report.events) {
             report.violations.push(Violation {
                 promise: "same seed, same trace".to_owned(),
@@ -344,68 +287,46 @@ fn run_trial(trial: &Trial, twice: bool) -> Report {
             });
         }
     }
-    report
+    Some(report)
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::cli::simulate::totals::tests::two_runs;
-    use crate::simulator::mark_list::MARKS;
+    use crate::simulator::plan::Topology;
 
-    fn options(profile: Profile) -> TrialOptions {
-        TrialOptions { profile, ..TrialOptions::on(Topology::Swarm) }
-    }
-
-    /// What is written of a campaign on swarms with these sums.
-    pub(in crate::cli::simulate) fn verdict_of(
-        totals: Totals,
-        write: impl FnOnce(&Verdict<'_>) -> String,
-    ) -> String {
-        let options = options(Profile::Swarm);
-        let real = Duration::from_secs(1);
-        write(&Verdict { options: &options, twice: false, is_whole: true, totals, real })
+    fn campaign(lean: bool) -> RunOptions {
+        let trial = TrialOptions::on(Topology::Swarm);
+        RunOptions { lean, ..RunOptions::plain(Seeds(0..3), trial, Some(2)) }
     }
 
     #[test]
-    fn a_campaign_without_a_seed_or_a_fact_is_not_green() {
-        let trial = options(Profile::Swarm);
-        let campaign = RunOptions::plain(Seeds(0..3), trial, Some(2));
+    fn a_campaign_without_a_seed_is_not_green() {
         let filter = Filter::new(vec!["quorum=9/9/9".parse().unwrap()]);
-        assert_eq!(run_all(&campaign, &filter, None).err().as_deref(), Some(NO_SEED));
-        let mut totals = two_runs();
-        let complains = |totals| {
-            verdict_of(totals, |verdict| verdict.complaints().join("\n")).contains("no checker")
-        };
-        assert!(!complains(two_runs()));
-        totals.compared.values_mut().for_each(|count| *count = 0);
-        assert!(complains(totals));
+        let ran = run_all(&campaign(false), &filter, None, &Stop::default());
+        assert_eq!(ran.err().as_deref(), Some(NO_SEED));
     }
 
     #[test]
-    fn a_long_campaign_must_reach_its_marks() {
-        let (mark, within) =
-            MARKS.iter().find_map(|mark| Some((mark.name, mark.reach.seeds()?))).unwrap();
-        let complaints = |seeds: u64, profile: Profile, reached: &[&str]| {
-            let mut totals = Totals::default();
-            totals.marks.extend(reached.iter().map(|name| ((*name).to_owned(), 1)));
-            for seed in 0..seeds {
-                let violation = Violation {
-                    promise: String::new(),
-                    checker: String::new(),
-                    detail: String::new(),
-                };
-                let trial = Trial::new(seed, Topology::Swarm);
-                totals.add(Report::of_failure(trial, violation), Duration::ZERO);
-            }
-            let options = options(profile);
-            let real = Duration::ZERO;
-            let verdict = Verdict { options: &options, twice: false, is_whole: true, totals, real };
-            verdict.complaints().iter().filter(|text| text.contains(&format!("{mark:?}"))).count()
+    fn a_campaign_that_is_stopped_says_how_far_it_came() {
+        let stop = Stop::default();
+        stop.ask();
+        for lean in [false, true] {
+            let campaign = campaign(lean);
+            let verdict = run_all(&campaign, &Filter::default(), None, &stop).unwrap();
+            assert_eq!(verdict.complaints(), ["stopped after 0 of 3 seeds"]);
+            assert_eq!((verdict.passed(), verdict.exit_code()), (false, USAGE));
+        }
+    }
+
+    #[test]
+    fn one_file_is_not_written_twice() {
+        let path = || Some(PathBuf::from("x"));
+        let named = |resume, junit, summary| {
+            RunOptions { resume, junit, summary, ..campaign(false) }.check_files()
         };
-        assert_eq!(complaints(within, Profile::Swarm, &[]), 1);
-        assert_eq!(complaints(within, Profile::Swarm, &[mark]), 0);
-        assert_eq!(complaints(within - 1, Profile::Swarm, &[]), 0);
-        assert_eq!(complaints(within, Profile::Calm, &[]), 0);
+        assert!(named(path(), None, path()).unwrap_err().contains("--resume and --summary"));
+        assert!(named(None, path(), path()).is_err() && named(path(), path(), None).is_err());
+        assert!(named(path(), None, None).is_ok() && named(None, None, None).is_ok());
     }
 }

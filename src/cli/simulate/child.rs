@@ -1,9 +1,11 @@
 //! One seed: in this process, or in a child whose death is itself a finding.
 
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use super::stop::Stop;
 use crate::invariant::mutants::VARIABLE;
 use crate::runtime::sim::{Recorder, Recording, RecordingLimits, RunReport};
 use crate::simulator::checkers::Violation;
@@ -18,6 +20,12 @@ const TIME_LIMIT: Duration = Duration::from_secs(180);
 const STANDSTILL: Duration = Duration::from_millis(500);
 /// Clock ticks a second in `/proc`, the same on every Linux (`USER_HZ`).
 const TICKS_PER_SECOND: u64 = 100;
+
+const SIGINT: i32 = 2;
+const SIGTERM: i32 = 15;
+
+/// How long a child that died of a signal waits for the campaign to get it, too.
+const SIGNAL_WAIT: Duration = Duration::from_millis(500);
 
 /// Stack of the thread a world runs on.
 const WORLD_STACK_BYTES: usize = 16 * 1024 * 1024;
@@ -99,16 +107,57 @@ fn ticks(stat: &str) -> Option<u64> {
 
 /// Does the trial in a child process. A child that dies or hangs gives a report with that violation.
 pub fn run_apart(trial: &Trial) -> Report {
-    match try_run_apart(trial) {
-        Ok(report) => report,
-        Err(detail) => Report::of_failure(
-            trial.clone(),
-            Violation { promise: "panic".to_owned(), checker: "process".to_owned(), detail },
-        ),
+    let never = Stop::default();
+    try_run_apart(trial, &never).unwrap_or_else(|end| end.report(trial))
+}
+
+/// The same, unless there is no time for it any more: the child is killed, and there is none.
+pub(super) fn run_apart_until(trial: &Trial, stop: &Stop) -> Option<Report> {
+    match try_run_apart(trial, stop) {
+        Err(End::Stopped) => None,
+        ended => Some(ended.unwrap_or_else(|end| end.report(trial))),
     }
 }
 
-fn try_run_apart(trial: &Trial) -> Result<Report, String> {
+/// How a child ended that gave no report.
+enum End {
+    /// There was no time for it any more.
+    Stopped,
+    /// By itself.
+    Died(String),
+}
+
+impl End {
+    fn report(self, trial: &Trial) -> Report {
+        let detail = match self {
+            Self::Stopped => "stopped".to_owned(),
+            Self::Died(detail) => detail,
+        };
+        let (promise, checker) = ("panic".to_owned(), "process".to_owned());
+        Report::of_failure(trial.clone(), Violation { promise, checker, detail })
+    }
+}
+
+impl From<String> for End {
+    fn from(detail: String) -> Self {
+        Self::Died(detail)
+    }
+}
+
+/// A terminal sends its signal to the children as well: whether this one died of that.
+fn is_stopped(status: ExitStatus, stop: &Stop) -> bool {
+    if !matches!(status.signal(), Some(SIGINT | SIGTERM)) {
+        return stop.is_asked();
+    }
+    // The child may have been quicker than whoever waits for signals here.
+    let died = Instant::now();
+    while !stop.is_asked() && died.elapsed() < SIGNAL_WAIT {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    stop.is_asked()
+}
+
+fn try_run_apart(trial: &Trial, stop: &Stop) -> Result<Report, End> {
     let binary = std::env::current_exe().map_err(|error| format!("no own binary: {error}"))?;
     let mut command = Command::new(binary);
     // Logs of a campaign's child are read by nobody, but every span and event of a filter that lets any
@@ -138,21 +187,29 @@ fn try_run_apart(trial: &Trial) -> Result<Report, String> {
                     let _ = child.kill();
                     let _ = child.wait();
                     let has = has.unwrap_or_default();
-                    return Err(format!("hung, after {has:?} of processor time"));
+                    return Err(End::Died(format!("hung, after {has:?} of processor time")));
                 }
                 (looked, had) = (Instant::now(), has.unwrap_or_default());
             }
+            Ok(None) if stop.is_asked() => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(End::Stopped);
+            }
             Ok(None) => std::thread::sleep(Duration::from_millis(2)),
-            Err(error) => return Err(format!("cannot wait for the child: {error}")),
+            Err(error) => return Err(End::Died(format!("cannot wait for the child: {error}"))),
         }
     };
     let output = reader.join().unwrap_or_default();
     let errors = error_reader.join().unwrap_or_default();
     let line = output.lines().last().unwrap_or_default();
     serde_json::from_str(line).map_err(|_| {
+        if is_stopped(status, stop) {
+            return End::Stopped;
+        }
         let from = errors.len().saturating_sub(STDERR_BYTES_MAX);
         let from = (from..errors.len()).find(|at| errors.is_char_boundary(*at)).unwrap_or(0);
-        format!("the run died ({status}):\n{}", &errors[from..])
+        End::Died(format!("the run died ({status}):\n{}", &errors[from..]))
     })
 }
 

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::campaign::{RunOptions, Verdict, run_all};
+use super::arguments::parse_jobs;
+use super::campaign::{RunOptions, run_all};
 use super::filter::Filter;
 use super::seeds::Seeds;
+use super::stop::Stop;
 use super::trial_options::TrialOptions;
+use super::verdict::Verdict;
 use crate::cli::output::{complain, say};
 use crate::cli::{FAILED, GOOD, USAGE};
 use crate::runtime::sim::ClockFace;
@@ -23,7 +26,7 @@ pub(super) struct ClockOptions {
     #[arg(long, default_value = "0..40")]
     seeds: Seeds,
     /// Processes at a time; default: one per core.
-    #[arg(long)]
+    #[arg(long, value_parser = parse_jobs)]
     jobs: Option<usize>,
 }
 
@@ -162,7 +165,7 @@ fn measure(options: &ClockOptions, fault: Option<ClockFault>) -> Result<Row, Str
     };
     let trial = TrialOptions { profile, clock: fault, ..TrialOptions::on(Topology::Swarm) };
     let campaign = RunOptions::plain(options.seeds.clone(), trial, options.jobs);
-    let verdict = run_all(&campaign, &Filter::default(), None)?;
+    let verdict = run_all(&campaign, &Filter::default(), None, &Stop::default())?;
     Ok(Row::of(&verdict))
 }
 

@@ -56,6 +56,10 @@ struct State {
     /// Rounds that are in it.
     folded: u64,
     coverage: Coverage,
+    /// It is to end before its time …
+    ends_early: bool,
+    /// … and something was left that would have been run.
+    is_cut_short: bool,
 }
 
 /// Trials of a campaign, one after the other.
@@ -100,6 +104,8 @@ impl<'a> Course<'a> {
             rounds: VecDeque::new(),
             folded: 0,
             coverage: Coverage::default(),
+            ends_early: false,
+            is_cut_short: false,
         };
         let (state, done) = (Mutex::new(state), Condvar::new());
         Self { options, filter, extent, end, leans, state, done }
@@ -118,7 +124,7 @@ impl<'a> Course<'a> {
         let mut state = self.lock();
         loop {
             let round = state.issued / ROUND;
-            if !self.leans || state.fold_up_to(round.saturating_sub(1)) {
+            if !self.leans || state.ends_early || state.fold_up_to(round.saturating_sub(1)) {
                 break;
             }
             state = self.done.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -127,6 +133,10 @@ impl<'a> Course<'a> {
         loop {
             let seed = state.seed;
             if !self.wants(seed, &state) {
+                return Next::Over;
+            }
+            if state.ends_early {
+                state.is_cut_short = true;
                 return Next::Over;
             }
             state.seed += 1;
@@ -147,6 +157,23 @@ impl<'a> Course<'a> {
                 return Next::Nothing;
             }
         }
+    }
+
+    /// From here on nothing is next.
+    pub(super) fn end_early(&self) {
+        self.lock().ends_early = true;
+        self.done.notify_all();
+    }
+
+    /// A trial was not run to its end, since the campaign is to end.
+    pub(super) fn drop_run(&self) {
+        self.lock().is_cut_short = true;
+        self.end_early();
+    }
+
+    /// Whether it ended before its time.
+    pub(super) fn was_cut_short(&self) -> bool {
+        self.lock().is_cut_short
     }
 
     /// The run of a trial has come to this.
@@ -269,6 +296,23 @@ mod tests {
         assert!(leaning > 80, "{leaning} of 300");
         let kept = alone[..130].iter().map(|trial| (trial.seed, ran(trial.clone()))).collect();
         assert_eq!(trials(&course(kept), 3), alone, "nor on where it was interrupted");
+    }
+
+    #[test]
+    fn a_campaign_that_ends_early_waits_for_nobody() {
+        let (options, none) = (options(), Filter::default());
+        let course =
+            |end| Course::new(&options, &none, Extent::Seeds(Seeds(0..end)), true, BTreeMap::new());
+        let (short, long) = (course(3), course(300));
+        assert_eq!(trials(&short, 2).len(), 3);
+        short.end_early();
+        assert!(matches!(short.next(), Next::Over) && !short.was_cut_short());
+        // The third round leans on the first, of which nothing was reported.
+        for _ in 0..2 * ROUND {
+            assert!(matches!(long.next(), Next::Run(..)));
+        }
+        long.end_early();
+        assert!(matches!(long.next(), Next::Over) && long.was_cut_short());
     }
 
     #[test]

@@ -4,8 +4,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::campaign::Verdict;
 use super::totals::Line;
+use super::verdict::Verdict;
 
 /// The file's text.
 pub(super) fn junit(verdict: &Verdict<'_>) -> String {
@@ -37,10 +37,12 @@ fn failure(verdict: &Verdict<'_>, line: &Line) -> Option<(String, String)> {
     if !line.failed {
         return None;
     }
-    let trial = verdict.options.trial(line.seed);
+    let mut trial = verdict.options.trial(line.seed);
     let mut text = String::new();
     let mut promise = "promise".to_owned();
     if let Some(failure) = verdict.totals.failures.get(&line.seed) {
+        // It may have had the settings of another seed.
+        trial.clone_from(&failure.trial);
         if let Some(first) = failure.violations.first() {
             promise.clone_from(&first.promise);
         }
@@ -100,8 +102,8 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::simulate::campaign::tests::verdict_of;
     use crate::cli::simulate::totals::tests::two_runs;
+    use crate::cli::simulate::verdict::tests::verdict_of;
 
     #[test]
     fn a_campaign_is_one_suite() {

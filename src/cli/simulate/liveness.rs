@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::arguments::parse_jobs;
 use super::campaign::{RunOptions, run_all};
 use super::filter::Filter;
 use super::output_file::OutputFile;
 use super::seeds::Seeds;
+use super::stop::Stop;
 use super::trial_options::TrialOptions;
 use crate::cli::output::{complain, say};
 use crate::cli::{FAILED, GOOD, USAGE};
@@ -24,7 +26,7 @@ pub(super) struct LivenessOptions {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Processes at a time; default: one per core.
-    #[arg(long)]
+    #[arg(long, value_parser = parse_jobs)]
     jobs: Option<usize>,
 }
 
@@ -52,7 +54,7 @@ fn measure_all(options: &LivenessOptions) -> Result<u8, String> {
     for profile in Profile::ALL {
         let trial = TrialOptions { profile, ..TrialOptions::on(Topology::Swarm) };
         let campaign = RunOptions::plain(options.seeds.clone(), trial, options.jobs);
-        let verdict = run_all(&campaign, &Filter::default(), None)?;
+        let verdict = run_all(&campaign, &Filter::default(), None, &Stop::default())?;
         failed += verdict.totals.failed;
         let spreads = verdict.totals.spreads();
         let line = line(profile, &spreads);

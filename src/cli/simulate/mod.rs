@@ -6,6 +6,7 @@
 )]
 
 mod ablation;
+mod arguments;
 mod campaign;
 mod child;
 mod clocks;
@@ -17,13 +18,16 @@ mod kept;
 mod liveness;
 mod mutants;
 mod output_file;
+mod pace;
 mod seeds;
 mod shrink;
 mod speed;
+mod stop;
 mod summary;
 mod table;
 mod totals;
 mod trial_options;
+mod verdict;
 
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::campaign::Verdict;
+use super::verdict::Verdict;
 use crate::simulator::checkers::Violation;
 use crate::simulator::coverage::Coverage;
 use crate::simulator::plan::FaultKind;
@@ -111,8 +111,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::cli::simulate::campaign::tests::verdict_of;
     use crate::cli::simulate::totals::tests::two_runs;
+    use crate::cli::simulate::verdict::tests::verdict_of;
 
     #[test]
     fn a_campaign_is_summed_up() {

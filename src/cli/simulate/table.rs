@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::campaign::Verdict;
+use super::verdict::Verdict;
 use crate::cli::output::say;
 use crate::simulator::coverage::Coverage;
 use crate::simulator::plan::FaultKind;

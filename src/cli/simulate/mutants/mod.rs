@@ -12,7 +12,7 @@ use clap::Args;
 
 use self::smallness::{Smallness, verdict};
 use super::Seeds;
-use super::campaign::jobs;
+use super::arguments::{jobs, parse_jobs, parse_time};
 use super::child::run_apart;
 use super::shrink::shrink;
 use crate::cli::output::{complain, say, table};
@@ -41,7 +41,7 @@ pub(super) struct MutantOptions {
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Shrink the first run that catches each, for so long, and say how small it got.
-    #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
+    #[arg(long, value_parser = parse_time, value_name = "TIME")]
     shrink: Option<Duration>,
     /// Hunt nothing: print which planted bugs stand for which known bugs of other systems.
     #[arg(long)]
@@ -50,7 +50,7 @@ pub(super) struct MutantOptions {
     #[arg(long, value_enum, default_value = "swarm", hide_possible_values = true)]
     profile: Profile,
     /// Processes at a time; default: one per core.
-    #[arg(long)]
+    #[arg(long, value_parser = parse_jobs)]
     jobs: Option<usize>,
 }
 
@@ -151,7 +151,9 @@ pub(super) fn chosen(only: &[String]) -> Result<Vec<Quarry>, String> {
     let names: Vec<&str> = quarries().map(|quarry| quarry.mutant.name).collect();
     if let Some(unknown) = only.iter().find(|name| !names.contains(&name.as_str())) {
         let names = names.join(" ");
-        return Err(format!("no planted bug for the simulator is called {unknown:?}; known: {names}"));
+        return Err(format!(
+            "no planted bug for the simulator is called {unknown:?}; known: {names}"
+        ));
     }
     let is_asked_for =
         |quarry: &Quarry| only.is_empty() || only.iter().any(|name| name == quarry.mutant.name);

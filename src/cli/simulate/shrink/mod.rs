@@ -11,7 +11,7 @@ use clap::Args;
 
 pub(super) use self::search::{Shrunk, operations, shrink};
 use self::test_text::test_text;
-use super::campaign::jobs;
+use super::arguments::{jobs, parse_jobs, parse_time};
 use super::child::run_apart;
 use super::trial_options::TrialOptions;
 use crate::cli::output::{complain, say};
@@ -26,10 +26,10 @@ pub(super) struct ShrinkOptions {
     #[command(flatten)]
     trial: TrialOptions,
     /// Try for so long after the first run; runs under way are finished.
-    #[arg(long, default_value = "60s", value_parser = humantime::parse_duration, value_name = "TIME")]
+    #[arg(long, default_value = "60s", value_parser = parse_time, value_name = "TIME")]
     budget: Duration,
     /// Processes at a time; default: one per core.
-    #[arg(long)]
+    #[arg(long, value_parser = parse_jobs)]
     jobs: Option<usize>,
 }
 
