@@ -52,7 +52,7 @@ pub(super) struct RunOptions {
     /// Keep every run in this file; if it is there, go on where it ends.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// Show which kinds of fault have met which states.
+    /// Show every mark that was reached, and which kinds of fault have met which states.
     #[arg(long)]
     coverage: bool,
     /// Processes at a time; default: one per core.

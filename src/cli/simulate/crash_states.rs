@@ -4,10 +4,11 @@ use std::time::Instant;
 
 use clap::Args;
 
+use super::program::typed;
 use crate::cli::output::{complain, say};
 use crate::cli::{FAILED, GOOD, USAGE};
 use crate::runtime::sim::CrashBound;
-use crate::simulator::crash_states::tally::Tally;
+use crate::simulator::crash_states::tally::{REPLAY, Tally};
 use crate::simulator::crash_states::{CrashOptions, StateName, SubjectName, explore};
 
 /// What to explore and how far.
@@ -56,7 +57,9 @@ pub(super) fn run(options: &CrashStatesOptions) -> u8 {
         let rate = (total.states + total.again) as f64 / seconds.max(0.001);
         say(&format!("{seconds:.1} s, {rate:.0} states a second"));
         for broken in &tally.broken {
-            say(&broken.to_string());
+            let text = broken.to_string();
+            let (told, command) = text.rsplit_once(REPLAY).unwrap_or((&text, ""));
+            say(&format_args!("{told}{REPLAY}{}", typed(command)));
         }
         let complaint = if options.state.is_some() {
             // One state alone says nothing of the other kinds of file.

@@ -19,6 +19,7 @@ mod liveness;
 mod mutants;
 mod output_file;
 mod pace;
+mod program;
 mod seeds;
 mod shrink;
 mod speed;

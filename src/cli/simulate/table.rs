@@ -1,12 +1,22 @@
 //! Reports as people read them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use super::program::typed;
+use super::totals::Totals;
 use super::verdict::Verdict;
 use crate::cli::output::say;
 use crate::simulator::coverage::Coverage;
+use crate::simulator::mark_list::{MARKS, unreached};
 use crate::simulator::plan::FaultKind;
 use crate::simulator::report::Report;
+
+/// Characters of a line.
+const WIDTH: usize = 120;
+
+/// Failed runs listed at the end of a campaign.
+const FAILURES_SHOWN: usize = 20;
 
 /// One failed seed: the promise, what was seen, and how to see it again.
 pub(super) fn failure(report: &Report) -> String {
@@ -17,8 +27,8 @@ pub(super) fn failure(report: &Report) -> String {
         // Writing to a string does not fail.
         let _ = write!(text, "\n  {violation}");
     }
-    let _ = write!(text, "\n  replay: {}", trial.replay_command());
-    let _ = write!(text, "\n  page:   {}", trial.page_command());
+    let _ = write!(text, "\n  replay: {}", typed(&trial.replay_command()));
+    let _ = write!(text, "\n  page:   {}", typed(&trial.page_command()));
     text
 }
 
@@ -34,9 +44,9 @@ pub(super) fn print_report(report: &Report) {
         "deliveries: {}, acknowledged with receipt: {}",
         report.deliveries, report.acks
     ));
-    lines.push(format!("faults: {:?}", report.faults));
-    lines.push(format!("compared: {:?}", report.compared));
-    lines.push(format!("marks: {:?}", report.marks));
+    lines.extend(counts("faults", &report.faults));
+    lines.extend(counts("compared", &report.compared));
+    lines.push(marks(&report.marks));
     if let (Some(writable), Some(recovered)) = (report.writable_after_ms, report.recovered_after_ms)
     {
         lines.push(format!(
@@ -64,6 +74,54 @@ fn spread(what: &str, mut values: Vec<(u64, u64)>) -> Option<String> {
         at(50),
         at(90)
     ))
+}
+
+/// Items behind what they are, on lines of a readable length.
+fn list(what: &str, items: &[String]) -> Vec<String> {
+    let mut lines = vec![format!("{what}:")];
+    for (number, item) in items.iter().enumerate() {
+        let comma = if number + 1 < items.len() { "," } else { "" };
+        let is_full = |line: &mut String| line.chars().count() + item.chars().count() + 2 > WIDTH;
+        match lines.last_mut() {
+            Some(line) if !is_full(line) => line.push_str(&format!(" {item}{comma}")),
+            _ => lines.push(format!("  {item}{comma}")),
+        }
+    }
+    lines
+}
+
+fn counts(what: &str, counts: &BTreeMap<String, u64>) -> Vec<String> {
+    let items: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    list(what, &items)
+}
+
+/// How many of all marks were reached.
+fn marks(visits: &BTreeMap<String, u64>) -> String {
+    let reached = MARKS.len() - unreached(visits).count();
+    format!("marks: {reached} of {} in the list reached", MARKS.len())
+}
+
+/// Every mark that was reached, with its visits.
+fn mark_table(visits: &BTreeMap<String, u64>) -> Vec<String> {
+    let mut lines = vec!["visits of marks:".to_owned()];
+    let reached = visits.iter().filter(|(_, count)| **count > 0);
+    lines.extend(reached.map(|(name, count)| format!("{count:>10}  {name}")));
+    lines
+}
+
+/// The failed runs once more, a line each: those that came first have gone by.
+fn failures(totals: &Totals) -> Vec<String> {
+    let shown = totals.failures.iter().take(FAILURES_SHOWN);
+    let mut lines: Vec<String> = shown
+        .map(|(seed, failure)| {
+            let violation = failure.violations.first();
+            let promise = violation.map_or("", |violation| violation.promise.as_str());
+            format!("FAILED seed {seed}, {promise}: {}", typed(&failure.trial.replay_command()))
+        })
+        .collect();
+    let more = totals.failed.saturating_sub(lines.len() as u64);
+    lines.extend((more > 0).then(|| format!("and {more} more")));
+    lines
 }
 
 /// In how many runs each kind of fault has met each state; a point is a pair that no run came to.
@@ -99,9 +157,9 @@ pub(super) fn print_summary(verdict: &Verdict<'_>, with_coverage: bool) {
             totals.failed
         ),
         format!("publishes: {committed} committed, {rejected} rejected, {unknown} unknown"),
-        format!("compared: {:?}", totals.compared),
-        format!("faults: {:?}", totals.faults),
     ];
+    lines.extend(counts("compared", &totals.compared));
+    lines.extend(counts("faults", &totals.faults));
     let values = |value: fn(&super::totals::Line) -> Option<u64>| {
         let values = totals.lines.iter().filter_map(|line| Some((value(line)?, line.seed)));
         values.collect::<Vec<(u64, u64)>>()
@@ -111,8 +169,7 @@ pub(super) fn print_summary(verdict: &Verdict<'_>, with_coverage: bool) {
     lines.extend(spread("recovered after the heal", values(|line| line.recovered_after_ms)));
     lines.extend(spread("virtual time of a seed", values(|line| Some(line.virtual_ms))));
     lines.extend(spread("processor time of a seed", values(|line| Some(line.cpu_ms))));
-    lines.push(format!("marks reached: {:?}", totals.marks));
-    lines.push(format!("marks not reached: {:?}", verdict.marks_not_reached()));
+    lines.push(marks(&totals.marks));
     lines.push(format!(
         "{} virtual seconds, {:.0} per core-second, {} events, {:.0} s of real time",
         totals.virtual_ms / 1000,
@@ -125,8 +182,54 @@ pub(super) fn print_summary(verdict: &Verdict<'_>, with_coverage: bool) {
     let all = states * FaultKind::ALL.len();
     lines.push(format!("coverage: {pairs} of {all} pairs of fault and state, {marks} marks"));
     if with_coverage {
+        lines.extend(mark_table(&totals.marks));
+        let missed: Vec<String> =
+            verdict.marks_not_reached().into_iter().map(str::to_owned).collect();
+        lines.extend(list("not reached, by a longer campaign on swarms", &missed));
         lines.extend(coverage_table(&totals.coverage));
     }
     lines.extend(verdict.complaints());
+    lines.extend(failures(totals));
     say(&lines.join("\n"));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::cli::simulate::totals::tests::two_runs;
+
+    #[test]
+    fn long_lists_are_wrapped() {
+        let items: Vec<String> = (100..200).map(|number| format!("checker_{number} 1")).collect();
+        let lines = list("compared", &items);
+        assert!(lines.len() > 10 && lines.iter().all(|line| line.chars().count() <= WIDTH));
+        assert_eq!(lines.concat().matches(',').count(), 99);
+        assert_eq!(list("faults", &[]), ["faults:"]);
+    }
+
+    #[test]
+    fn marks_are_counted_against_the_list() {
+        let visits = [(MARKS[0].name.to_owned(), 3), ("no such mark".to_owned(), 1)].into();
+        assert_eq!(marks(&visits), format!("marks: 1 of {} in the list reached", MARKS.len()));
+        assert!(mark_table(&visits).concat().contains(MARKS[0].name));
+    }
+
+    #[test]
+    fn failed_runs_are_listed_again() {
+        let mut totals = two_runs();
+        let lines = failures(&totals);
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].starts_with("FAILED seed 7, P1: "), "{lines:?}");
+        assert!(lines[0].ends_with("sim replay 7 --topology swarm --profile swarm"), "{lines:?}");
+        let violation = totals.failures[&7].violations[0].clone();
+        for seed in 10..35 {
+            let mut trial = totals.failures[&7].trial.clone();
+            trial.seed = seed;
+            totals.add(Report::of_failure(trial, violation.clone()), Duration::ZERO);
+        }
+        let lines = failures(&totals);
+        assert_eq!((lines.len(), lines[20].as_str()), (21, "and 6 more"));
+    }
 }

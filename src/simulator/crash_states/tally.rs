@@ -7,6 +7,9 @@ use serde::Serialize;
 
 use super::StateName;
 
+/// What stands before the command that starts from a state again.
+pub const REPLAY: &str = "  replay: ";
+
 /// What was looked at around the syncs of one kind of file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KindTally {
@@ -103,6 +106,6 @@ impl fmt::Display for BrokenState {
         for fate in &self.fates {
             writeln!(formatter, "  {fate}")?;
         }
-        write!(formatter, "  replay: seawall sim crash-states --state {}", self.state)
+        write!(formatter, "{REPLAY}seawall sim crash-states --state {}", self.state)
     }
 }
