@@ -54,6 +54,8 @@ mod run;
 pub mod shape;
 /// Which steps of clients are done.
 pub mod steps;
+/// One run in lines for a terminal.
+pub mod timeline;
 /// What one run is asked for.
 pub mod trial;
 /// Nodes of different versions.
@@ -93,6 +95,11 @@ pub fn run_recorded(trial: &Trial, trace: bool, recorder: Recorder) -> (Report, 
     }
     let logs = log_notes::LogNotes(recorder.clone());
     tracing::subscriber::with_default(logs, || run_within(trial, trace, recorder))
+}
+
+/// The same, but what nodes log goes where it always goes, and is not in the recording.
+pub fn run_watched(trial: &Trial, recorder: Recorder) -> (Report, RunReport<()>) {
+    run_within(trial, false, recorder)
 }
 
 fn run_within(trial: &Trial, trace: bool, recorder: Recorder) -> (Report, RunReport<()>) {

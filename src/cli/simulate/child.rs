@@ -10,8 +10,8 @@ use crate::invariant::mutants::VARIABLE;
 use crate::runtime::sim::{Recorder, Recording, RecordingLimits, RunReport};
 use crate::simulator::checkers::Violation;
 use crate::simulator::report::Report;
-use crate::simulator::run_recorded;
 use crate::simulator::trial::Trial;
+use crate::simulator::{self, run_recorded, run_watched};
 
 /// A seed that has had so much processor time is hung, and so is one that in so much real time had next to none: on a busy machine a
 /// run may take long, and there is nothing wrong with it.
@@ -43,7 +43,7 @@ const ALLOCATOR_TUNING: (&str, &str) = (
 
 /// Does the trial in this process.
 pub fn run_here(trial: Trial, trace: bool) -> Result<Report, String> {
-    let (report, run) = run_in_world(trial, trace, Recorder::default())?;
+    let (report, run) = run_in_world(trial, move |trial| simulator::run(trial, trace))?;
     for decision in run.decisions.iter().filter(|_| trace) {
         eprintln!("{:>12.3} ms  {:?}", decision.at as f64 / 1e6, decision.key);
     }
@@ -53,14 +53,20 @@ pub fn run_here(trial: Trial, trace: bool) -> Result<Report, String> {
 /// Does the trial in this process and records it.
 pub fn record_here(trial: Trial) -> Result<(Report, Recording), String> {
     let recorder = Recorder::within(RecordingLimits::default());
-    let (report, run) = run_in_world(trial, false, recorder)?;
+    let (report, run) = run_in_world(trial, |trial| run_recorded(trial, false, recorder))?;
+    Ok((report, run.recording))
+}
+
+/// The same, but what nodes log is left to whoever shows it.
+pub fn watch_here(trial: Trial) -> Result<(Report, Recording), String> {
+    let recorder = Recorder::within(RecordingLimits::default());
+    let (report, run) = run_in_world(trial, |trial| run_watched(trial, recorder))?;
     Ok((report, run.recording))
 }
 
 fn run_in_world(
     trial: Trial,
-    trace: bool,
-    recorder: Recorder,
+    run: impl FnOnce(&Trial) -> (Report, RunReport<()>) + Send + 'static,
 ) -> Result<(Report, RunReport<()>), String> {
     match trial.mutant.as_deref() {
         None => {}
@@ -75,7 +81,7 @@ fn run_in_world(
     let world = std::thread::Builder::new()
         .name("world".to_owned())
         .stack_size(WORLD_STACK_BYTES)
-        .spawn(move || (run_recorded(&trial, trace, recorder), thread_cpu_ms()))
+        .spawn(move || (run(&trial), thread_cpu_ms()))
         .map_err(|error| format!("no thread for the world: {error}"))?;
     let ((mut report, run), cpu_ms) = world.join().map_err(|_| "the run panicked".to_owned())?;
     report.real_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -38,10 +38,11 @@ use output_file::OutputFile;
 use seeds::Seeds;
 use trial_options::TrialOptions;
 
-use super::output::{complain, say_json};
+use super::output::{complain, say, say_json};
 use super::{FAILED, GOOD, USAGE};
 use crate::simulator::page::page;
 use crate::simulator::report::Report;
+use crate::simulator::timeline::timeline;
 
 /// The simulator.
 #[derive(Debug, Args)]
@@ -60,7 +61,8 @@ enum Action {
     ///   seawall sim run --seeds 0..50 --topology standalone --twice
     #[command(verbatim_doc_comment)]
     Run(campaign::RunOptions),
-    /// Run one seed again and print its events, or make a page of them.
+    /// Run one seed again and print what happened to its nodes, links, disks and clocks, then its report; or make a
+    /// page of all of it.
     ///
     /// Examples:
     ///   seawall sim replay 42 --topology cluster
@@ -115,7 +117,7 @@ struct ReplayOptions {
     seed: u64,
     #[command(flatten)]
     trial: TrialOptions,
-    /// Write the run as one HTML page instead of printing its events: what happened where, and what led to it.
+    /// Write the run as one HTML page instead of printing its faults: what happened where, and what led to it.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
@@ -126,7 +128,7 @@ struct OneOptions {
     seed: u64,
     #[command(flatten)]
     trial: TrialOptions,
-    /// Print the run's events to standard error.
+    /// Print every decision of the run to standard error, as the simulator keeps it.
     #[arg(long)]
     trace: bool,
 }
@@ -151,9 +153,25 @@ pub fn simulate(command: SimulateCommand) -> u8 {
             say_json(report);
         }),
         Action::Replay(options) => match &options.report {
-            None => one(options.seed, &options.trial, true, table::print_report),
+            None => told_in_lines(options.seed, &options.trial),
             Some(path) => told_on_a_page(options.seed, &options.trial, path),
         },
+    }
+}
+
+/// Runs one seed here, and shows what happened and its report.
+fn told_in_lines(seed: u64, options: &TrialOptions) -> u8 {
+    let watched = options.check().and_then(|()| child::watch_here(options.trial(seed)));
+    match watched {
+        Ok((report, recording)) => {
+            say(&timeline(&recording).join("\n"));
+            table::print_report(&report);
+            if report.violations.is_empty() { GOOD } else { FAILED }
+        }
+        Err(error) => {
+            complain(&error);
+            USAGE
+        }
     }
 }
 

@@ -7,14 +7,14 @@ use crate::simulator::noted::Noted;
 
 /// One kind.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Kind {
-    pub(super) number: u8,
+pub(in crate::simulator) struct Kind {
+    pub(in crate::simulator) number: u8,
     /// As a person reads it.
-    pub(super) name: &'static str,
+    pub(in crate::simulator) name: &'static str,
     /// What it is shown or hidden with.
-    pub(super) group: &'static str,
+    pub(in crate::simulator) group: &'static str,
     /// How its facts are called, in their order; those named `to`, `from` and `other` are nodes.
-    pub(super) facts: &'static [&'static str],
+    pub(in crate::simulator) facts: &'static [&'static str],
 }
 
 /// Groups in the order of the page, and whether they are shown at first.
@@ -48,7 +48,7 @@ const fn noted(
 }
 
 /// Every kind.
-pub(super) const KINDS: &[Kind] = &[
+pub(in crate::simulator) const KINDS: &[Kind] = &[
     world(Happening::Start, "started", "node", &["start"]),
     world(Happening::Crash, "process died", "node", &["start"]),
     world(Happening::PowerLoss, "power lost", "node", &["start"]),

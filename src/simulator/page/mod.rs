@@ -15,7 +15,8 @@ use super::report::Report;
 use crate::mutant;
 use crate::runtime::sim::Recording;
 use columns::{Column, pack};
-use kinds::{GROUPS, KINDS, Kind};
+pub(super) use kinds::KINDS;
+use kinds::{GROUPS, Kind};
 use spans::{CLASSES, Lane, picture};
 use story::story;
 
