@@ -1,11 +1,19 @@
 //! One way in which a clock is wrong, with its size: what a run is asked for that looks at nothing else.
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::runtime::sim::ClockFace;
+
+/// Up to a hundred times as fast; slower, but never backwards.
+const DRIFT_PPM: RangeInclusive<i64> = -999_999..=100_000_000;
+/// Fifty years: a few jumps of that stay within what a clock can say.
+const STEP_MS: RangeInclusive<i64> = -1_576_800_000_000..=1_576_800_000_000;
+/// An hour, longer than any run.
+const FREEZE_MS: RangeInclusive<i64> = 0..=3_600_000;
 
 /// How a clock is wrong, and by how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,14 +68,21 @@ impl FromStr for ClockFault {
             "wall" => ClockFace::Wall,
             _ => return Err(wrong()),
         };
-        let size: i64 = size.parse().map_err(|_| wrong())?;
-        let how = match (how, face) {
-            ("drift", _) if size > -1_000_000 => ClockError::Drift(size),
-            ("step", ClockFace::Wall) => ClockError::Step(size),
-            ("freeze", _) => {
-                ClockError::Freeze(Duration::from_millis(u64::try_from(size).map_err(|_| wrong())?))
-            }
+        let (range, unit) = match (how, face) {
+            ("drift", _) => (DRIFT_PPM, "parts per million"),
+            ("step", ClockFace::Wall) => (STEP_MS, "milliseconds"),
+            ("freeze", _) => (FREEZE_MS, "milliseconds"),
             _ => return Err(wrong()),
+        };
+        let size =
+            size.parse::<i64>().ok().filter(|size| range.contains(size)).ok_or_else(|| {
+                let (least, most) = (range.start(), range.end());
+                format!("{text:?}: {size:?} is not from {least} to {most} {unit}")
+            })?;
+        let how = match how {
+            "drift" => ClockError::Drift(size),
+            "step" => ClockError::Step(size),
+            _ => ClockError::Freeze(Duration::from_millis(size.unsigned_abs())),
         };
         Ok(Self { face, how })
     }
@@ -103,9 +118,15 @@ mod tests {
             "monotonic:step:1",
             "wall:freeze:-1",
             "wall:drift:1:2",
+            "wall:step:99999999999999",
+            "wall:freeze:3600001",
         ];
         for text in wrong {
             assert!(text.parse::<ClockFault>().is_err(), "{text}");
+        }
+        for far in ["99999999999", "999999999999999999999"] {
+            let complaint = format!("monotonic:drift:{far}").parse::<ClockFault>().unwrap_err();
+            assert!(complaint.contains("from -999999 to 100000000 parts"), "{complaint}");
         }
     }
 }

@@ -36,7 +36,8 @@ pub(super) struct RunOptions {
     #[arg(long = "for", value_parser = parse_time, value_name = "TIME")]
     duration: Option<Duration>,
     /// The first seed of such a campaign.
-    #[arg(long, requires = "duration", default_value_t = 0)]
+    // Both: a requirement is waived by an argument that conflicts with what is required.
+    #[arg(long, requires = "duration", conflicts_with = "seeds", default_value_t = 0)]
     first: u64,
     #[command(flatten)]
     trial: TrialOptions,
@@ -154,6 +155,8 @@ pub(super) fn run(options: &RunOptions) -> u8 {
         Ok((files, verdict)) => {
             if options.output == "text" {
                 table::print_summary(&verdict, options.coverage);
+            } else if let Some(stopped) = &verdict.stopped {
+                complain(stopped);
             }
             if let Err(error) = files.finish(&verdict) {
                 complain(&error);
@@ -303,7 +306,8 @@ mod tests {
     #[test]
     fn a_campaign_without_a_seed_is_not_green() {
         let filter = Filter::new(vec!["quorum=9/9/9".parse().unwrap()]);
-        let ran = run_all(&campaign(false), &filter, None, &Stop::default());
+        let campaign = campaign(false);
+        let ran = run_all(&campaign, &filter, None, &Stop::default());
         assert_eq!(ran.err().as_deref(), Some(NO_SEED));
     }
 

@@ -81,10 +81,13 @@ fn list(what: &str, items: &[String]) -> Vec<String> {
     let mut lines = vec![format!("{what}:")];
     for (number, item) in items.iter().enumerate() {
         let comma = if number + 1 < items.len() { "," } else { "" };
-        let is_full = |line: &mut String| line.chars().count() + item.chars().count() + 2 > WIDTH;
-        match lines.last_mut() {
-            Some(line) if !is_full(line) => line.push_str(&format!(" {item}{comma}")),
-            _ => lines.push(format!("  {item}{comma}")),
+        let has_room = |line: &String| line.chars().count() + item.chars().count() + 2 <= WIDTH;
+        if lines.last().is_some_and(has_room)
+            && let Some(line) = lines.last_mut()
+        {
+            line.push_str(&format!(" {item}{comma}"));
+        } else {
+            lines.push(format!("  {item}{comma}"));
         }
     }
     lines
