@@ -9,6 +9,7 @@ use futures_util::stream::FuturesUnordered;
 
 use super::machine::{RecoveredEnd, RecoveryEffect, RecoveryMachine};
 use super::record::{Claim, claim, close};
+use super::trace::Trace;
 use crate::domain::{
     AddAnswer, AddBatch, AddSink, BookieId, Entry, EntryId, LastAddConfirmed, LedgerId, ReadError,
 };
@@ -52,6 +53,7 @@ pub(in crate::ledger) async fn recover(
             Ok(closed) => return Ok(closed),
             Err(error) => error,
         };
+        tracing::info!(%ledger, attempt, %error, "an attempt at a recovery failed");
         let passes = match &error {
             RecoveryError::Undecidable { .. } | RecoveryError::WriteBack { .. } => true,
             RecoveryError::Metadata(error) => {
@@ -84,16 +86,22 @@ impl AddSink for AnswerSink {
 }
 
 enum Answer {
-    Fence(usize, Result<LastAddConfirmed, ReadError>),
-    Read(usize, EntryId, Result<Vec<Entry>, ReadError>),
+    Fence(usize, BookieId, Result<LastAddConfirmed, ReadError>),
+    Read(usize, BookieId, EntryId, Result<Vec<Entry>, ReadError>),
 }
 
 impl Recoverer {
     async fn attempt(&self, ledger: LedgerId) -> Result<ClosedLedger, RecoveryError> {
         let claimed = match claim(&self.records, ledger).await? {
-            Claim::Closed(closed) => return Ok(closed),
+            Claim::Closed(closed) => {
+                let last_entry = closed.last_entry;
+                tracing::debug!(%ledger, %last_entry, "nothing to recover: closed already");
+                return Ok(closed);
+            }
             Claim::Claimed(claimed) => claimed,
         };
+        let LedgerRecord { purpose, fragments, .. } = &claimed.record;
+        tracing::info!(%ledger, %purpose, fragments = fragments.len(), "recovery begins");
         let end = self.find_end(&claimed.record).await?;
         close(&self.records, claimed, &end).await
     }
@@ -112,6 +120,7 @@ impl Recoverer {
             recoverer: self,
             record,
             machine,
+            trace: Trace::new(record.ledger),
             requests: FuturesUnordered::new(),
             answers,
             sink: Arc::new(AnswerSink(sender)),
@@ -124,6 +133,7 @@ struct Attempt<'a> {
     recoverer: &'a Recoverer,
     record: &'a LedgerRecord,
     machine: RecoveryMachine,
+    trace: Trace,
     requests: FuturesUnordered<BoxFuture<'a, Answer>>,
     answers: Mailbox<AddAnswer>,
     sink: Arc<AnswerSink>,
@@ -154,20 +164,24 @@ impl Attempt<'_> {
                 biased;
                 answers = self.answers.take_all() => {
                     for answer in answers.unwrap_or_default() {
+                        self.trace.add_answered(&answer);
                         self.machine.add_answered(answer, clock.now());
                     }
                 }
                 answer = self.requests.next(), if !self.requests.is_empty() => match answer {
-                    Some(Answer::Fence(position, answer)) => {
+                    Some(Answer::Fence(position, bookie, answer)) => {
+                        self.trace.fence_answered(bookie, &answer);
                         self.machine.fence_answered(position, answer);
                     }
-                    Some(Answer::Read(position, first, answer)) => {
+                    Some(Answer::Read(position, bookie, first, answer)) => {
+                        self.trace.read_answered(bookie, first, &answer);
                         self.machine.read_answered(position, first, answer, clock.now());
                     }
                     None => {}
                 },
                 () = clock.sleep_until(deadline) => {}
             }
+            self.trace.decided(&self.machine);
         }
     }
 
@@ -182,14 +196,15 @@ impl Attempt<'_> {
                     let fence = !mutant!("L-no-fence");
                     let request = client.last_add_confirmed(ledger, creator, fence);
                     let answer = clock.timeout(limit, request).await;
-                    Answer::Fence(position, answer.unwrap_or_else(timed_out))
+                    Answer::Fence(position, bookie, answer.unwrap_or_else(timed_out))
                 }));
             }
             RecoveryEffect::Read { position, bookie, request } => {
                 let client = self.recoverer.bookies.bookie(bookie);
                 self.requests.push(Box::pin(async move {
                     let answer = clock.timeout(limit, client.read(request)).await;
-                    Answer::Read(position, request.first, answer.unwrap_or_else(timed_out))
+                    let answer = answer.unwrap_or_else(timed_out);
+                    Answer::Read(position, bookie, request.first, answer)
                 }));
             }
             RecoveryEffect::Add { bookie, entries } => self.add(bookie, entries),
@@ -200,6 +215,7 @@ impl Attempt<'_> {
                 let found =
                     choose_replacements(bookies.as_ref(), spread, &ensemble, &failed, random);
                 self.machine.replace(&found);
+                self.trace.replaced(&found, &self.machine);
             }
             RecoveryEffect::Close(_) | RecoveryEffect::Fail(_) => {}
         }

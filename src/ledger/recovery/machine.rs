@@ -76,7 +76,7 @@ enum Vote {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     Fencing,
     Reading,
     /// Nothing was found beyond the start: its own entry tells the ledger's length.
@@ -232,6 +232,15 @@ impl RecoveryMachine {
     /// The ensemble written back to.
     pub fn ensemble(&self) -> Vec<BookieId> {
         self.write_back.ensemble()
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The highest entry that is known to be part of the ledger, once it is fenced.
+    pub(super) fn last_found(&self) -> EntryId {
+        self.write_back.next().previous()
     }
 
     /// Ends a turn and answers what there is to do.

@@ -54,6 +54,8 @@ pub(super) async fn close(
         match record.state {
             LedgerState::Closed { last_entry, length } => {
                 reached!("ledger recovery: another recovery closed first");
+                let own = end.last_entry;
+                tracing::info!(%ledger, %last_entry, length, %own, "another recovery closed first");
                 return Ok(ClosedLedger { ledger, last_entry, length });
             }
             LedgerState::Open => return Err(malformed("is open again")),
@@ -70,6 +72,7 @@ pub(super) async fn close(
         record.state = LedgerState::Closed { last_entry: end.last_entry, length: end.length };
         if let Swap::Done(_) = records.swap(&record, current.version).await? {
             let (last_entry, length) = (end.last_entry, end.length);
+            tracing::info!(%ledger, %last_entry, length, "recovered and closed");
             return Ok(ClosedLedger { ledger, last_entry, length });
         }
         reached!("ledger recovery: close read again");

@@ -46,17 +46,22 @@ pub(super) async fn close_record(
                     return Ok(closed);
                 }
                 reached!("ledger writer: closed elsewhere");
+                tracing::info!(%ledger, own = %last_entry, last_entry = %stored, "closed by another");
                 return Err(CloseError::ClosedElsewhere { last_entry: stored });
             }
             LedgerState::InRecovery => {
                 reached!("ledger writer: close found recovery");
+                tracing::info!(%ledger, %last_entry, "not closed: another recovers it");
                 return Err(CloseError::InRecovery);
             }
             LedgerState::Open => {}
         }
         record.state = LedgerState::Closed { last_entry, length };
         match records.swap(&record, found.version).await {
-            Ok(Swap::Done(_)) => return Ok(closed),
+            Ok(Swap::Done(_)) => {
+                tracing::debug!(%ledger, %last_entry, length, "closed by its writer");
+                return Ok(closed);
+            }
             Ok(Swap::ReadAgain) => {
                 if mutant!("L25") {
                     return Err(CloseError::Metadata(last_error));

@@ -14,7 +14,7 @@ use super::change::change_ensemble;
 use super::handle::LedgerWriter;
 use super::machine::{ChangeOutcome, WriterEffect, WriterMachine, WriterSettings};
 use crate::domain::{AddAnswer, AddBatch, AddSink, BookieId, EntryId, Instant, LedgerId};
-use crate::ledger::ensemble::{Spread, choose_replacements};
+use crate::ledger::ensemble::{Listed, Spread, choose_replacements};
 use crate::ledger::records::Records;
 use crate::ledger::{BookiePool, LedgerConfig, LedgerRecord, WriterEnd, WriterEvents};
 use crate::mutant;
@@ -79,6 +79,8 @@ pub(in crate::ledger) fn start(
         events,
         timer: None,
     };
+    let (ledger, purpose) = (record.ledger, &record.purpose);
+    tracing::debug!(%ledger, %purpose, ensemble = %Listed(&ensemble), "opened for writing");
     runtime.tasks.spawn("ledger-writer", driver.run());
     LedgerWriter {
         ledger: record.ledger,
@@ -123,7 +125,10 @@ impl Driver {
                         }
                     }
                     Input::Answer(answer) => self.machine.answered(answer, now),
-                    Input::Changed(outcome) => self.machine.changed(outcome, now),
+                    Input::Changed(outcome) => {
+                        self.tell_change(&outcome);
+                        self.machine.changed(outcome, now);
+                    }
                     Input::Close(done) => {
                         self.machine.close();
                         stopped.push(done);
@@ -213,6 +218,13 @@ impl Driver {
             return;
         }
         self.admission.lock().ended = true;
+        let (ledger, last_add_confirmed) = (self.ledger, self.machine.confirmed());
+        match &reason {
+            WriterEnd::Closed => {
+                tracing::debug!(%ledger, %last_add_confirmed, %reason, "writer ended");
+            }
+            _ => tracing::info!(%ledger, %last_add_confirmed, %reason, "writer ended"),
+        }
         self.events.ended(self.ledger, self.machine.confirmed(), reason);
     }
 
@@ -230,10 +242,25 @@ impl Driver {
         }
     }
 
+    fn tell_change(&self, outcome: &ChangeOutcome) {
+        let ledger = self.ledger;
+        match outcome {
+            ChangeOutcome::Done(ensemble) => {
+                let ensemble = Listed(ensemble);
+                tracing::info!(%ledger, %ensemble, "ensemble changed");
+            }
+            ChangeOutcome::NotDone => tracing::info!(%ledger, "ensemble not changed"),
+            ChangeOutcome::Deposed => tracing::info!(%ledger, "ensemble not changed: deposed"),
+        }
+    }
+
     fn change(&self, start: EntryId, replacements: Vec<(BookieId, BookieId)>) {
+        let ledger = self.ledger;
+        for (bookie, by) in &replacements {
+            tracing::debug!(%ledger, %bookie, %by, entry = %start, "a bookie is to be replaced");
+        }
         let records = self.records.clone();
         let clock = self.runtime.clock.clone();
-        let ledger = self.ledger;
         let inputs = self.inputs.clone();
         self.runtime.tasks.spawn("ledger-change-ensemble", async move {
             let is_abandoned = || inputs.is_closed();
