@@ -83,6 +83,14 @@ mutants HUNTS="1":
     cargo build --release --features mutants
     target/release/seawall sim mutants --hunts {{HUNTS}}
 
+# Change the code that must not be wrong in a thousand places, and see whether a test notices: `just mutation 1/10`.
+# Needs `cargo install cargo-mutants --version 27.1.0 --locked` and python3.
+mutation SHARD="1/1":
+    .ci/mutation/run.py build
+    .ci/mutation/run.py measure
+    .ci/mutation/run.py test {{SHARD}}
+    .ci/mutation/run.py table
+
 # Start from every state that a power loss may leave, within a bound: `just crash-states --subject bookie`.
 crash-states *OPTIONS:
     cargo run --release -- sim crash-states {{OPTIONS}}
