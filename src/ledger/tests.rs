@@ -416,6 +416,28 @@ fn recovery_replaces_a_bookie_without_telling_metadata_early() {
     });
 }
 
+/// What was written back before stays where it is; the record has to name both places.
+#[test]
+fn recovery_replaces_a_bookie_from_the_entry_on_that_it_did_not_take() {
+    in_runtime(|| async {
+        let cluster = Cluster::new(4);
+        let ledger = written(&cluster, quorum(3, 3, 3), 5).await.ledger();
+        let before = ensemble(&cluster, ledger).await;
+        cluster.bookies.get(before[2]).refuse_from(4);
+        let closed = cluster.client.recover(ledger).await.unwrap();
+        assert_eq!(closed.last_entry, EntryId(4));
+        let record = cluster.client.record(ledger).await.unwrap().unwrap();
+        let first_entries: Vec<i64> = record.fragments.iter().map(|f| f.first_entry.0).collect();
+        assert_eq!(first_entries, [0, 4]);
+        assert_eq!(record.fragments[0].ensemble, before);
+        assert!(!record.fragments[1].ensemble.contains(&before[2]));
+        for bookie in &record.fragments[1].ensemble[..2] {
+            cluster.bookies.get(*bookie).forget_from(ledger, 4);
+        }
+        check_all(&cluster, ledger, 5).await;
+    });
+}
+
 /// Waits until an open ledger is written to other bookies than this one.
 async fn replaced(cluster: &Cluster, ledger: LedgerId, bookie: BookieId) {
     while ensemble(cluster, ledger).await.contains(&bookie) {

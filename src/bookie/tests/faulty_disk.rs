@@ -20,6 +20,8 @@ pub(super) struct Faults {
     pub(super) first_journal: tokio::sync::Mutex<()>,
     log_sync: AtomicBool,
     checkpoint_file: AtomicBool,
+    /// There is no room for another journal file.
+    no_journal_room: AtomicBool,
     pub(super) free_space: AtomicU64,
     /// Free space of folders called `ledgers-2` or `journal-2`.
     pub(super) free_space_of_second: AtomicU64,
@@ -55,6 +57,10 @@ impl FileDriver for FaultyFile {
         self.0.read_at(offset, length).await
     }
     async fn write_at(&self, offset: u64, buffers: Vec<Bytes>) -> DiskResult<()> {
+        if self.1.ends_with("next.unfinished") && self.2.no_journal_room.load(Ordering::SeqCst) {
+            let (operation, kind) = (DiskOperation::Write, DiskErrorKind::Full);
+            return Err(DiskError::new(operation, &self.1, kind, "told to"));
+        }
         self.0.write_at(offset, buffers).await
     }
     async fn sync(&self) -> DiskResult<()> {
@@ -240,6 +246,42 @@ async fn a_full_disk_takes_fences_and_recovery_adds_only() {
     add(&bookie, batch(2, 0..1, 10)).await.unwrap();
     bookie.stop().await;
     folder.remove().await;
+}
+
+/// Nothing was written, so nothing is in doubt: it can be tried again once a checkpoint has let files go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_journal_without_room_goes_on_behind_a_checkpoint() {
+    let (folder, faults) = faulty().await;
+    // So little that no files are stocked at the start.
+    faults.free_space.store(1, Ordering::SeqCst);
+    let config = BookieConfig { write_cache_bytes: 16 << 20, ..folder.config() };
+    let directory = Arc::new(Presences::default());
+    let bookie = Bookie::start(folder.runtime.clone(), config, directory).await.unwrap();
+    faults.no_journal_room.store(true, Ordering::SeqCst);
+    // Of each ledger the first record is in the group that is refused with it, and has to come again.
+    let mut ledger = 1;
+    while add(&bookie, batch(ledger, 0..1, 10_000)).await.is_ok() {
+        ledger += 1;
+        assert!(ledger < 500, "never refused");
+    }
+    loop {
+        match add(&bookie, batch(ledger, 0..1, 10_000)).await {
+            Ok(()) => break,
+            Err(error) => assert_eq!(error, AddError::ReadOnly),
+        }
+        folder.runtime.clock.sleep(Duration::from_millis(2)).await;
+    }
+    assert!(bookie.stats().poisoned.is_none());
+    let copy = folder.crash_copy(false).await;
+    bookie.stop().await;
+    folder.remove().await;
+    faults.no_journal_room.store(false, Ordering::SeqCst);
+    let bookie = copy.start().await.unwrap();
+    for ledger in 1..=ledger {
+        assert_holds(&bookie, ledger, 0..1).await;
+    }
+    bookie.stop().await;
+    copy.remove().await;
 }
 
 /// Checkpoints that succeed after one that failed must not leave its entries behind their mark: neither the

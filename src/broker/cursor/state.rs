@@ -342,15 +342,73 @@ mod tests {
         assert_eq!(state.entry_state(at(8, 1)), EntryState::Partly(vec![0b11]));
     }
 
+    fn ack_up_to(state: &mut CursorState, position: Position, ack_set: Option<Vec<u64>>) -> bool {
+        let targets = vec![AckTarget { position, ack_set }];
+        state.acknowledge(&chain(), &AckRequest { ack_type: AckType::Cumulative, targets })
+    }
+
+    /// What changed is written, so nothing may be said to have changed for ever.
+    #[test]
+    fn what_was_acknowledged_before_changes_nothing() {
+        let mut state = CursorState::new(at(3, -1));
+        assert!(ack_up_to(&mut state, at(8, 1), None));
+        assert!(!ack_up_to(&mut state, at(8, 1), None));
+        assert!(!ack_up_to(&mut state, at(3, 1), None));
+        assert_eq!(state.mark_delete(), at(8, 1));
+        assert!(ack_up_to(&mut state, at(8, 9), None), "beyond the end, the end is meant");
+        assert_eq!((state.mark_delete(), state.backlog(&chain())), (at(8, 3), 0));
+        assert!(!ack_up_to(&mut state, at(9, 0), None));
+    }
+
+    #[test]
+    fn a_batch_acknowledged_in_part_stops_what_goes_up_to_it() {
+        let mut state = CursorState::new(at(3, -1));
+        assert!(ack_up_to(&mut state, at(8, 1), Some(vec![0b10])));
+        assert_eq!(state.mark_delete(), at(8, 0));
+        assert_eq!(state.entry_state(at(8, 1)), EntryState::Partly(vec![0b10]));
+        assert!(ack_up_to(&mut state, at(8, 9), Some(vec![0b10])));
+        assert_eq!(state.mark_delete(), at(8, 2), "the bits are of an entry that is not there");
+        assert_eq!(state.entry_state(at(8, 3)), EntryState::Unacknowledged);
+    }
+
+    #[test]
+    fn what_there_is_to_store_is_counted_and_limited() {
+        let mut state = CursorState::new(at(3, -1));
+        ack(&mut state, at(3, 1), None);
+        ack(&mut state, at(8, 1), None);
+        ack(&mut state, at(8, 0), Some(vec![0b10]));
+        ack(&mut state, at(8, 3), Some(vec![0b1]));
+        assert_eq!(state.beyond_mark_delete(), 4);
+        let (stored, complete) = state.snapshot(2);
+        assert!(complete && (stored.ranges.len(), stored.partial.len()) == (2, 2));
+        let (stored, complete) = state.snapshot(1);
+        assert!(!complete && (stored.ranges.len(), stored.partial.len()) == (1, 1));
+        ack(&mut state, at(3, 0), None);
+        assert_eq!((state.mark_delete(), state.beyond_mark_delete()), (at(3, 1), 3));
+        assert!(!state.snapshot(1).1, "two batches in one place");
+    }
+
+    #[test]
+    fn a_position_at_the_end_is_not_beyond_it() {
+        for (mark_delete, is_beyond) in [(at(8, 3), false), (at(8, 4), true), (at(9, -1), false)] {
+            let stored = CursorSnapshot { mark_delete, ranges: Vec::new(), partial: Vec::new() };
+            let (state, beyond) = CursorState::restore(&chain(), &stored);
+            assert_eq!((beyond, state.mark_delete()), (is_beyond, at(8, 3)));
+        }
+    }
+
     #[test]
     fn a_position_beyond_the_end_is_repaired() {
         let stored = CursorSnapshot {
             mark_delete: at(8, 7),
             ranges: vec![(LedgerId(8), 9, 12), (LedgerId(4), 0, 3)],
-            partial: Vec::new(),
+            // What comes there later is something else.
+            partial: vec![(at(4, 0), vec![1]), (at(8, 9), vec![1])],
         };
         let (state, beyond) = CursorState::restore(&chain(), &stored);
         assert!(beyond);
         assert_eq!((state.mark_delete(), state.backlog(&chain())), (at(8, 3), 0));
+        assert_eq!(state.snapshot(10).0.partial, []);
+        assert_eq!(state.entry_state(at(8, 9)), EntryState::Unacknowledged);
     }
 }

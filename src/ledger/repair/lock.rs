@@ -111,3 +111,33 @@ fn encode(progress: &RepairProgress) -> Result<Bytes, MetadataError> {
         .map(Bytes::from)
         .map_err(|error| MetadataError::Refused(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ledger::testing::{FakeMetadata, in_runtime};
+
+    /// Whoever hears nothing must look: taken for another's, his own lock would keep everybody away until his session
+    /// ends.
+    #[test]
+    fn a_lock_whose_answer_was_lost_is_told_by_its_nonce() {
+        in_runtime(|| async {
+            let fake = Arc::new(FakeMetadata::default());
+            let metadata: Metadata = Arc::<FakeMetadata>::clone(&fake);
+            let take =
+                |nonce| LedgerLock::take(&metadata, SessionId(1), LedgerId(7), "node", nonce);
+            fake.lose_answers(1);
+            let mut mine = take(1).await.unwrap().unwrap();
+            mine.publish(3, 30).await;
+            assert!(take(2).await.unwrap().is_none(), "it is held");
+            fake.lose_puts(Some(RepairProgress::PREFIX));
+            assert!(take(2).await.unwrap().is_none(), "what is found is another's");
+            mine.release().await;
+            assert!(take(2).await.unwrap().is_none(), "nothing was put");
+            fake.lose_puts(None);
+            assert!(take(2).await.unwrap().is_some());
+        });
+    }
+}

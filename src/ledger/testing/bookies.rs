@@ -37,6 +37,8 @@ struct State {
     muted: Option<LedgerId>,
     /// Ordinary adds to this ledger are lost on their way.
     deaf: Option<LedgerId>,
+    /// Adds of this entry and later ones are refused for good.
+    refused_from: Option<EntryId>,
     /// Ordinary adds that nothing was decided about yet.
     held: Option<Vec<(AddAnswer, Arc<dyn AddSink>)>>,
     ledgers: BTreeMap<LedgerId, Stored>,
@@ -61,6 +63,11 @@ impl FakeBookie {
     /// From now on hears nothing of ordinary adds to this ledger.
     pub(crate) fn deafen(&self, ledger: LedgerId) {
         self.state.lock().unwrap().deaf = Some(ledger);
+    }
+
+    /// From now on takes nothing of this entry and later ones.
+    pub(crate) fn refuse_from(&self, first: i64) {
+        self.state.lock().unwrap().refused_from = Some(EntryId(first));
     }
 
     /// From now on holds ordinary adds back.
@@ -103,6 +110,10 @@ impl FakeBookie {
             Mode::Down => return Some(Err(AddError::Unreachable("down".to_owned()))),
             Mode::Silent => return None,
             Mode::Poisoned => return Some(Err(AddError::Poisoned("test".to_owned()))),
+        }
+        let is_refused = |first| batch.entries.iter().any(|entry| entry.entry >= first);
+        if state.refused_from.is_some_and(is_refused) {
+            return Some(Err(AddError::Poisoned("test".to_owned())));
         }
         if state.deaf == Some(batch.ledger) && !batch.recovery {
             return None;
@@ -209,6 +220,7 @@ impl FakeBookies {
                 mode: Mode::Up,
                 muted: None,
                 deaf: None,
+                refused_from: None,
                 held: None,
                 ledgers: BTreeMap::new(),
             }),

@@ -83,3 +83,81 @@ impl Membership {
         16 * ids + self.addresses.values().map(|address| 16 + address.len()).sum::<usize>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(members: &[u64]) -> BTreeSet<MemberId> {
+        members.iter().copied().map(MemberId).collect()
+    }
+
+    fn group(voters: &[u64], outgoing: &[u64], learners: &[u64]) -> Membership {
+        let mut group = Membership {
+            voters: ids(voters),
+            outgoing: ids(outgoing),
+            learners: ids(learners),
+            ..Membership::default()
+        };
+        group.addresses =
+            group.members().into_iter().map(|member| (member, "here".to_owned())).collect();
+        group
+    }
+
+    fn agrees(group: &Membership, members: &[u64]) -> bool {
+        let members = ids(members);
+        group.is_quorum(|member| members.contains(&member))
+    }
+
+    #[test]
+    fn more_than_half_is_a_quorum() {
+        for (size, needed) in [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)] {
+            let everyone: Vec<u64> = (1..=size).collect();
+            let group = group(&everyone, &[], &[7]);
+            for count in 0..=everyone.len() {
+                assert_eq!(
+                    agrees(&group, &everyone[..count]),
+                    count >= needed,
+                    "{count} of {size}"
+                );
+            }
+            assert!(!agrees(&group, &[7, 8, 9]), "of members without a vote");
+        }
+    }
+
+    #[test]
+    fn a_joint_membership_needs_both_halves() {
+        let group = group(&[1, 2, 3], &[3, 4, 5], &[6]);
+        assert!(group.is_joint() && !group.left().is_joint());
+        for (members, are_enough) in [
+            (&[1, 2, 3][..], false),
+            (&[3, 4, 5], false),
+            (&[1, 2, 4], false),
+            (&[1, 4, 5], false),
+            (&[1, 3, 4], true),
+            (&[1, 2, 4, 5], true),
+        ] {
+            assert_eq!(agrees(&group, members), are_enough, "{members:?}");
+        }
+        assert!(group.is_voter(MemberId(1)) && group.is_voter(MemberId(5)));
+        assert!(!group.is_voter(MemberId(6)));
+        assert_eq!(group.members(), ids(&[1, 2, 3, 4, 5, 6]));
+        let left = group.left();
+        assert_eq!((left.voters.clone(), left.members()), (ids(&[1, 2, 3]), ids(&[1, 2, 3, 6])));
+        assert_eq!(left.addresses.into_keys().collect::<BTreeSet<_>>(), ids(&[1, 2, 3, 6]));
+    }
+
+    #[test]
+    fn what_a_quorum_has_is_the_highest_index_that_so_many_reach() {
+        let index = |group: &Membership, has: &[u64]| {
+            group.quorum_index(|MemberId(member)| has[member as usize - 1])
+        };
+        assert_eq!(index(&group(&[1], &[], &[]), &[4]), 4);
+        assert_eq!(index(&group(&[1, 2], &[], &[]), &[4, 9]), 4);
+        assert_eq!(index(&group(&[1, 2, 3], &[], &[]), &[9, 5, 7]), 7);
+        assert_eq!(index(&group(&[1, 2, 3, 4], &[], &[]), &[8, 5, 7, 6]), 6);
+        assert_eq!(index(&group(&[1, 2, 3], &[], &[4, 5]), &[3, 2, 1, 9, 9]), 2);
+        // Of the one half two have 9, of the other two have 4.
+        assert_eq!(index(&group(&[1, 2, 3], &[3, 4, 5], &[]), &[9, 9, 1, 4, 6]), 4);
+    }
+}
