@@ -83,12 +83,13 @@ mutants HUNTS="1":
     cargo build --release --features mutants
     target/release/seawall sim mutants --hunts {{HUNTS}}
 
-# Change the code that must not be wrong in a thousand places, and see whether a test notices: `just mutation 1/10`.
+# Change the code that must not be wrong in a thousand places, and see whether a test notices: `just mutation 1/10`,
+# or `just mutation 1/1 recovery`.
 # Needs `cargo install cargo-mutants --version 27.1.0 --locked` and python3.
-mutation SHARD="1/1":
+mutation SHARD="1/1" PATTERN="":
     .ci/mutation/run.py build
     .ci/mutation/run.py measure
-    .ci/mutation/run.py test {{SHARD}}
+    .ci/mutation/run.py test {{SHARD}} "{{PATTERN}}"
     .ci/mutation/run.py table
 
 # Start from every state that a power loss may leave, within a bound: `just crash-states --subject bookie`.
