@@ -83,9 +83,8 @@ mutants HUNTS="1":
     cargo build --release --features mutants
     target/release/seawall sim mutants --hunts {{HUNTS}}
 
-# Change the code that must not be wrong in a thousand places, and see whether a test notices: `just mutation 1/10`,
-# or `just mutation 1/1 recovery`.
-# Needs `cargo install cargo-mutants --version 27.1.0 --locked` and python3.
+# Needs `cargo install cargo-mutants --version 27.1.0 --locked` and python3; `just mutation 1/1 recovery` for some files.
+# Change what must not be wrong in two thousand places, one at a time; does a test notice? A tenth: `just mutation 1/10`.
 mutation SHARD="1/1" PATTERN="":
     .ci/mutation/run.py build
     .ci/mutation/run.py measure
