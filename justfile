@@ -78,6 +78,11 @@ page SEED TOPOLOGY="cluster":
 shrink SEED TOPOLOGY="cluster" BUDGET="1m":
     cargo run --release -- sim shrink {{SEED}} --topology {{TOPOLOGY}} --budget {{BUDGET}}
 
+# How small the runs get that catch the planted bugs, each in so much time.
+shrunk BUDGET="60s":
+    cargo build --release --features mutants
+    target/release/seawall --log off sim mutants --seeds 0..200 --shrink {{BUDGET}}
+
 # Plant each bug and see it caught; `just mutants 5` hunts each five times and shows the median.
 mutants HUNTS="1":
     cargo build --release --features mutants

@@ -29,7 +29,7 @@ pub use error::{
 pub use reader::LedgerReader;
 pub use record::{Fragment, LedgerRecord, LedgerState, Quorum, QuorumError};
 pub use remote_bookie::{RemoteBookie, RemoteBookieConfig};
-pub use writer::LedgerWriter;
+pub use writer::{LedgerWriter, WriterProof};
 
 #[cfg(test)]
 pub(crate) mod testing;

@@ -104,6 +104,8 @@ pub struct Clients<S> {
     stop_publishing: Shutdown,
     stop_consuming: Shutdown,
     tasks: Vec<Task<()>>,
+    /// Consumers that begin when everything is healed.
+    late: Vec<ConsumerRole>,
     publishing: Arc<AtomicUsize>,
 }
 
@@ -120,6 +122,7 @@ impl<S: Stage> Clients<S> {
             stop_publishing: Shutdown::new(),
             stop_consuming: Shutdown::new(),
             tasks: Vec::new(),
+            late: Vec::new(),
             publishing: Arc::default(),
         }
     }
@@ -236,10 +239,12 @@ impl<S: Stage> Clients<S> {
                 [(EXCLUSIVE, SubscriptionType::Exclusive)].into_iter().chain(shared)
             {
                 number += 1;
-                let context = self.context(Machine::Consumers, &self.stop_consuming);
                 let role =
                     ConsumerRole { topic: topic.clone(), subscription, subscription_type, number };
-                self.tasks.push(self.spawn(Machine::Consumers, "consume", consume(context, role)));
+                match self.plan.consumes_late {
+                    true => self.late.push(role),
+                    false => self.start_consumer(role),
+                }
             }
             number += 1;
             if self.plan.workloads.contains(&Workload::Rewind) {
@@ -258,6 +263,11 @@ impl<S: Stage> Clients<S> {
                 self.tasks.push(self.spawn(Machine::Producers, "damage", work));
             }
         }
+    }
+
+    fn start_consumer(&mut self, role: ConsumerRole) {
+        let context = self.context(Machine::Consumers, &self.stop_consuming);
+        self.tasks.push(self.spawn(Machine::Consumers, "consume", consume(context, role)));
     }
 
     /// Lets every client of metadata itself begin.
@@ -282,6 +292,9 @@ impl<S: Stage> Clients<S> {
         let healed = self.stage.now();
         let until = healed + self.plan.liveness_limit;
         self.stop_publishing.trigger();
+        for role in std::mem::take(&mut self.late) {
+            self.start_consumer(role);
+        }
         self.prove_all_writable(until).await?;
         let writable = self.stage.now();
         outcome.writable_after = Some(writable - healed);

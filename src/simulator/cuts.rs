@@ -50,6 +50,9 @@ pub struct Cuts {
     /// Most consumers of a topic's Shared subscription; one at least.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumers: Option<u32>,
+    /// Nobody consumes in the storm.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub consumes_late: bool,
     /// Most clients of metadata itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub register_clients: Option<u32>,
@@ -106,6 +109,7 @@ impl Cuts {
         few(&mut plan.topics, self.topics, 1);
         few(&mut plan.producers, self.producers, 1);
         few(&mut plan.shared_consumers, self.consumers, 1);
+        plan.consumes_late = self.consumes_late;
         few(&mut plan.register_clients, self.register_clients, 0);
         plan.messages_max = self.messages.unwrap_or(u64::MAX);
         plan.register_calls_max = self.register_calls.unwrap_or(u64::MAX);

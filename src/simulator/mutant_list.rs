@@ -113,6 +113,11 @@ pub const MUTANTS: &[Mutant] = &[
         "B-roll",
         "entries go to the next ledger before the chain names it",
     ),
+    unit(
+        "managed_ledger::tests::a_former_owner_cannot",
+        "B-stale-owner",
+        "a consumer is let in without proof that the topic is still served here",
+    ),
     scenario(
         "ownership::another_broker_takes_over",
         "B-stale-lookup",

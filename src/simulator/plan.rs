@@ -207,6 +207,8 @@ pub struct Plan {
     pub body_bytes: (u64, u64),
     /// Consumers of the Shared subscription of each topic.
     pub shared_consumers: u32,
+    /// Consumers begin when everything is healed.
+    pub consumes_late: bool,
     /// Acknowledgements a consumer has under way.
     pub ack_window: u32,
     /// A ledger is rolled over at this many entries.
@@ -329,6 +331,7 @@ impl Plan {
             producer_window: draw.pick("window", &[1, 4, 32]),
             body_bytes: draw.pick("body", &[(16, 64), (16, 1024), (512, 8192)]),
             shared_consumers: draw.between("shared consumers", 1, 3) as u32,
+            consumes_late: false,
             ack_window: draw.pick("ack window", &[2, 8, 32]),
             ledger_entries_max: draw.pick("ledger entries", &[10, 50, 300, 100_000]),
             write_cache_bytes: draw.pick("write cache", &[16 * 1024, 128 * 1024, 4 * 1024 * 1024]),

@@ -23,6 +23,8 @@ pub(super) enum Input {
     Confirmed(LedgerId, EntryId),
     Ended(LedgerId, WriterEnd),
     Fence(String),
+    /// Who wants to prove that this is still the owner needs the writer, if there is one.
+    Prove(oneshot::Sender<Option<Arc<LedgerWriter>>>),
     /// A token that is in the record. Answered with the number of the next entry once all before it are
     /// committed: those may have been taken under a lower one.
     Token(u64, oneshot::Sender<u64>),
@@ -129,11 +131,14 @@ impl Driver {
                 self.machine.writer_ended(ledger, reason == WriterEnd::Fenced);
             }
             Input::Fence(reason) => self.machine.fence(&reason),
+            Input::Prove(reply) if !self.machine.has_ended() => {
+                drop(reply.send(self.writer.clone()))
+            }
             // Dropped when the log has ended: it was not raised here.
             Input::Token(token, reply) if !self.machine.has_ended() => {
                 self.raising.push((self.machine.raise_token(token), reply));
             }
-            Input::Token(..) => {}
+            Input::Token(..) | Input::Prove(_) => {}
             Input::Close(_) | Input::Dropped => {}
         }
     }

@@ -134,7 +134,12 @@ impl ManagedLedger {
         Self { inner: Arc::new(Owner { shared, inputs }) }
     }
 
-    fn shared(&self) -> &Arc<Shared> {
+    /// Its task may be gone.
+    pub(super) fn tell(&self, input: Input) {
+        let _ = self.inner.inputs.push(input);
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.inner.shared
     }
 

@@ -11,6 +11,7 @@ mod handle;
 pub mod machine;
 mod numbered;
 mod open;
+mod proof;
 mod read;
 mod record;
 mod roll;

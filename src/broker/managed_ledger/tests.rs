@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+use super::handle::Shared;
 use super::{
     AppendError, AppendOutcome, ManagedLedger, ManagedLedgerEnvironment, ManagedLedgerError,
     ManagedLedgerEvents, NewEntry, TailCache,
@@ -16,7 +17,7 @@ use crate::broker::{AckRequest, AckTarget, AckType, AppendTerms, BrokerConfig, I
 use crate::domain::{BookieId, LedgerId, Position, WallTime};
 use crate::ledger::testing::{FakeBookies, FakeMetadata, in_runtime};
 use crate::ledger::{LedgerClient, LedgerConfig, Quorum};
-use crate::metadata::Metadata;
+use crate::metadata::{Expect, Metadata};
 use crate::runtime::sim::{World as SimWorld, WorldSettings};
 use crate::runtime::{Runtime, real};
 
@@ -165,6 +166,37 @@ fn a_log_rolls_over_and_is_taken_over() {
         second.close().await;
         let (third, _) = open(&world).await;
         check_all(&third, 35).await;
+    });
+}
+
+#[test]
+fn a_former_owner_cannot_prove_that_it_is_one() {
+    run(|| async {
+        let world = world();
+        // Without an open ledger only the record can say so.
+        let (idle, recorder) = open(&world).await;
+        assert_eq!(idle.prove_owned().await, Ok(()));
+        let (ledger, _) = open(&world).await;
+        assert_eq!(idle.prove_owned().await, Err(ManagedLedgerError::Fenced));
+        while recorder.fenced.lock().unwrap().is_none() {
+            recorder.news.notified().await;
+        }
+        assert_eq!(ledger.prove_owned().await, Ok(()));
+    });
+    run(|| async {
+        let world = world();
+        let (ledger, recorder) = open(&world).await;
+        ledger.append(entries(0..3));
+        recorder.positions(3).await;
+        // The bookies of the open ledger can, although metadata names somebody else.
+        let key = Shared::key("t");
+        let record = world.environment.metadata.get(&key).await.unwrap().unwrap();
+        world.environment.metadata.delete(&key, Expect::Version(record.version)).await.unwrap();
+        assert_eq!(ledger.prove_owned().await, Ok(()));
+        world.environment.metadata.put(&key, record.value, Expect::Absent, None).await.unwrap();
+        let (second, _) = open(&world).await;
+        assert_eq!(ledger.prove_owned().await, Err(ManagedLedgerError::Fenced));
+        assert_eq!(second.prove_owned().await, Ok(()));
     });
 }
 

@@ -2,7 +2,7 @@
 
 use futures_util::future::BoxFuture;
 
-use super::command::Reply;
+use super::command::{Reply, SubscribeRequest};
 use super::read::ReadAnswer;
 use crate::broker::cursor::Cursor;
 use crate::broker::dispatch::ReadId;
@@ -27,6 +27,11 @@ pub(super) enum Finished {
         subscription: SubscriptionIdentity,
         id: ReadId,
         result: Result<ReadAnswer, ManagedLedgerError>,
+    },
+    /// Nobody had taken the topic over when the consumer came, or somebody had.
+    Proven {
+        request: SubscribeRequest,
+        result: Result<(), ManagedLedgerError>,
     },
     CursorOpened {
         name: String,

@@ -17,15 +17,46 @@ use crate::domain::WallTime;
 
 /// Subscriptions of one topic; more are refused with `NotAllowed`.
 const SUBSCRIPTIONS_MAX: usize = 10_000;
+/// Consumers of one topic for whom it is being proven that it is served here; more get `NotReady`.
+const PROVING_MAX: usize = 10_000;
 /// Consumers waiting for one cursor to open; more get `NotReady`.
 const OPENING_MAX: usize = 1000;
 
 impl TopicTask {
+    /// A consumer of a stored subscription is let in once it is proven that the topic is still served here: what was
+    /// acknowledged at another owner is not known here.
     pub(super) fn subscribe(&mut self, request: SubscribeRequest) {
         if let Err(error) = self.check_subscribe(&request.options) {
             let _ = request.reply.send(Err(error));
             return;
         }
+        if !request.options.durable {
+            self.join(request);
+            return;
+        }
+        self.proving += 1;
+        let ledger = self.ledger.clone();
+        self.jobs.push(Box::pin(async move {
+            let result = ledger.prove_owned().await;
+            Finished::Proven { request, result }
+        }));
+    }
+
+    pub(super) fn proven(
+        &mut self,
+        request: SubscribeRequest,
+        result: Result<(), ManagedLedgerError>,
+    ) {
+        self.proving -= 1;
+        // What was checked before may be otherwise by now.
+        let allowed = result.map_err(BrokerError::from);
+        match allowed.and_then(|()| self.check_subscribe(&request.options)) {
+            Ok(()) => self.join(request),
+            Err(error) => drop(request.reply.send(Err(error))),
+        }
+    }
+
+    fn join(&mut self, request: SubscribeRequest) {
         let name = request.options.subscription.clone();
         if self.subscriptions.contains_key(name.as_str()) {
             self.admit(request);
@@ -72,6 +103,9 @@ impl TopicTask {
         if !known && self.subscriptions.len() + self.opening.len() >= SUBSCRIPTIONS_MAX {
             let rule = format!("a topic has up to {SUBSCRIPTIONS_MAX} subscriptions");
             return Err(BrokerError::NotAllowed(rule));
+        }
+        if self.proving >= PROVING_MAX {
+            return Err(BrokerError::NotReady("too many consumers are joining".to_owned()));
         }
         if self.opening.get(name).is_some_and(|waiting| waiting.len() >= OPENING_MAX) {
             return Err(BrokerError::NotReady("the subscription is opening".to_owned()));

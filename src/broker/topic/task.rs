@@ -36,6 +36,8 @@ pub(super) struct TopicTask {
     /// Subscriptions whose cursor is being opened, with who waits for them.
     pub(super) opening: BTreeMap<String, Vec<SubscribeRequest>>,
     pub(super) jobs: FuturesUnordered<Job>,
+    /// Consumers for whom it is being proven that the topic is served here.
+    pub(super) proving: usize,
     /// Entries without outcome, in the order of publishing.
     pub(super) pending: VecDeque<PendingPublish>,
     /// Entries of this turn, appended at its end.
@@ -81,6 +83,7 @@ impl TopicTask {
             subscriptions,
             opening: BTreeMap::new(),
             jobs: FuturesUnordered::new(),
+            proving: 0,
             pending: VecDeque::new(),
             batch: Vec::new(),
             next_tag: 0,
@@ -219,6 +222,7 @@ impl TopicTask {
             Finished::Read { subscription, id, result } => {
                 self.read_finished(&subscription, id, result);
             }
+            Finished::Proven { request, result } => self.proven(request, result),
             Finished::CursorOpened { name, result } => self.cursor_opened(&name, result),
             Finished::Sought { subscription, result, reply } => {
                 self.sought(&subscription, result, reply);

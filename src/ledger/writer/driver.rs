@@ -13,6 +13,7 @@ use super::admission::Admission;
 use super::change::change_ensemble;
 use super::handle::LedgerWriter;
 use super::machine::{ChangeOutcome, WriterEffect, WriterMachine, WriterSettings};
+use super::proof::Question;
 use crate::domain::{AddAnswer, AddBatch, AddSink, BookieId, EntryId, Instant, LedgerId};
 use crate::ledger::ensemble::{Listed, Spread, choose_replacements};
 use crate::ledger::records::Records;
@@ -31,6 +32,7 @@ pub(super) enum Input {
     Append(Vec<Bytes>),
     Answer(AddAnswer),
     Changed(ChangeOutcome),
+    Prove(oneshot::Sender<Question>),
     Close(oneshot::Sender<()>),
     Abandon,
 }
@@ -129,6 +131,7 @@ impl Driver {
                         self.tell_change(&outcome);
                         self.machine.changed(outcome, now);
                     }
+                    Input::Prove(reply) => drop(reply.send(self.question())),
                     Input::Close(done) => {
                         self.machine.close();
                         stopped.push(done);
@@ -145,6 +148,19 @@ impl Driver {
                 return;
             }
             self.set_timer(now);
+        }
+    }
+
+    /// What has to be asked to know whether this is still the writer.
+    fn question(&self) -> Question {
+        Question {
+            ledger: self.ledger,
+            creator: self.record.creator,
+            quorum: self.record.quorum,
+            ensemble: self.machine.ensemble(),
+            bookies: Arc::clone(&self.bookies),
+            clock: self.runtime.clock.clone(),
+            limit: self.tell_timeout,
         }
     }
 

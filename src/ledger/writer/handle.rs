@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use super::admission::Admission;
 use super::close::close_record;
 use super::driver::Input;
+use super::proof::WriterProof;
 use crate::domain::{EntryId, LedgerId};
 use crate::in_state;
 use crate::ledger::records::Records;
@@ -61,6 +62,19 @@ impl LedgerWriter {
     /// The highest committed entry.
     pub fn last_add_confirmed(&self) -> EntryId {
         self.admission.lock().confirmed
+    }
+
+    /// Asks the bookies whether somebody else has recovered the ledger. Answers within the time a read has.
+    pub async fn prove(&self) -> WriterProof {
+        let (reply, question) = oneshot::channel();
+        if self.inputs.push(Input::Prove(reply)).is_err() {
+            return WriterProof::Unknown;
+        }
+        match question.await {
+            Ok(question) => question.ask().await,
+            // It has ended, for whatever reason.
+            Err(_) => WriterProof::Unknown,
+        }
     }
 
     /// Stops accepting, fails what is pending as unknown, closes the ledger at the last confirmed entry.

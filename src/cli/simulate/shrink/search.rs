@@ -14,7 +14,7 @@ use crate::cli::simulate::child::run_apart;
 use crate::runtime::mix;
 use crate::simulator::checkers::Violation;
 use crate::simulator::cuts::Cuts;
-use crate::simulator::plan::Plan;
+use crate::simulator::plan::{FaultKind, Plan};
 use crate::simulator::report::Report;
 use crate::simulator::steps::Steps;
 use crate::simulator::trial::Trial;
@@ -78,11 +78,9 @@ pub(in crate::cli::simulate) fn shrink(
         effort: EFFORTS[0],
         timings: 0,
     };
-    while shrinking.pass() {}
-    if shrinking.begin_anew() {
-        while shrinking.pass() {}
-    }
-    for effort in &EFFORTS[1..] {
+    shrinking.pass();
+    shrinking.begin_anew();
+    for effort in &EFFORTS {
         shrinking.effort = *effort;
         while shrinking.pass() {}
     }
@@ -120,27 +118,31 @@ impl Shrinking {
         Instant::now() < self.end
     }
 
-    /// Looks for a small run of another seed, for half of the time that is left; true if there is one.
-    fn begin_anew(&mut self) -> bool {
+    /// Looks for a small run of another seed, for half of the time that is left, with the kinds of fault that are still there.
+    fn begin_anew(&mut self) {
         let is_small = self.report.strikes.len() <= SMALL_ENOUGH.0
             && operations(&self.report) <= SMALL_ENOUGH.1;
         let now = Instant::now();
         if is_small || now >= self.end {
-            return false;
+            return;
         }
         let until = now + (self.end - now) / 2;
         let whole = Plan::of(&Trial { cuts: Cuts::default(), ..self.trial.clone() });
+        let kinds: BTreeSet<FaultKind> =
+            self.report.strikes.iter().map(|strike| strike.kind).collect();
+        let mut base = self.trial.clone();
+        base.cuts.without =
+            FaultKind::ALL.iter().copied().filter(|kind| !kinds.contains(kind)).collect();
         for seed in self.trial.seed + 1.. {
             if Instant::now() >= until {
-                return false;
+                return;
             }
-            let trials: Vec<Trial> =
-                SMALL.iter().map(|size| small_trial(&self.trial, &whole, seed, *size)).collect();
-            if self.first_of(trials.into_iter().map(|trial| (0, trial)).collect()).is_some() {
-                return true;
+            let trials: Vec<(usize, Trial)> =
+                SMALL.iter().map(|size| (0, small_trial(&base, &whole, seed, *size))).collect();
+            if self.first_of(trials).is_some() {
+                return;
             }
         }
-        false
     }
 
     /// Tries everything once; true if another time may help.
@@ -185,6 +187,9 @@ impl Shrinking {
         self.lower(plan.register_clients.into(), 0, |cuts, to| cuts.register_clients = count(to));
         self.lower(plan.topics.into(), 1, |cuts, to| cuts.topics = count(to));
         self.lower(plan.producers.into(), 1, |cuts, to| cuts.producers = count(to));
+        if !self.trial.cuts.consumes_late {
+            self.first(&[true], |cuts, late| cuts.consumes_late = *late);
+        }
         self.lower(plan.shared_consumers.into(), 1, |cuts, to| cuts.consumers = count(to));
         self.lower(shape.metadata as u64, 1, |cuts, to| cuts.metadata = count(to));
         self.lower(shape.bookies as u64, least, |cuts, to| cuts.bookies = count(to));
@@ -294,6 +299,8 @@ fn small_trial(trial: &Trial, whole: &Plan, seed: u64, (steps, strikes): (u64, u
     let cuts = &mut trial.cuts;
     cuts.storm_ms = Some(storm_ms);
     cuts.strikes = Some((1..=strikes).collect());
+    // Half of them without acknowledgements in between.
+    cuts.consumes_late |= mix(!seed) % 2 == 0;
     cuts.messages = None;
     cuts.sends = Some(window(1..producers + 1, millis(whole.publish_interval)));
     cuts.register_calls = None;
