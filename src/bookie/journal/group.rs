@@ -210,3 +210,56 @@ pub(in crate::bookie) fn parse_group(
     }
     Ok(ParsedGroup { header, records })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::EntryId;
+
+    const PLACE: (u64, u64) = (3, 8192);
+
+    /// A group of one entry with so many bytes of payload.
+    fn group(payload: usize) -> Bytes {
+        let mut builder = GroupBuilder::new(FormatLevel::NEWEST);
+        builder.begin(2 * GROUP_ALIGNMENT);
+        let payload = Bytes::from(vec![7; payload]);
+        let length = payload.len() as u64;
+        let entry = Entry::seal(LedgerId(1), EntryId(0), EntryId::NONE, length, payload);
+        builder.push_entry(&entry);
+        builder.finish(PLACE.0, PLACE.1, 9)
+    }
+
+    /// The payload with which a group ends where a page does.
+    fn payload_of_a_page() -> usize {
+        let fits = |payload: &usize| group(*payload).len() == GROUP_ALIGNMENT;
+        (0..GROUP_ALIGNMENT).rev().find(fits).unwrap()
+    }
+
+    #[test]
+    fn a_group_may_end_where_a_page_does() {
+        let whole = payload_of_a_page();
+        for (payload, length) in [(whole - 1, 4096), (whole, 4096), (whole + 1, 8192)] {
+            let bytes = group(payload);
+            assert_eq!(bytes.len(), length);
+            let parsed = parse_group(&bytes, PLACE.0, PLACE.1).ok().unwrap();
+            assert_eq!((parsed.header.sequence, parsed.header.records), (9, 1));
+            assert_eq!(parsed.header.padded_length(), length as u64);
+            assert_eq!(parsed.records[0].1.len(), payload);
+        }
+    }
+
+    #[test]
+    fn no_byte_of_a_group_may_be_another() {
+        let bytes = group(payload_of_a_page());
+        for at in 0..bytes.len() {
+            let mut flipped = BytesMut::from(&bytes[..]);
+            flipped[at] ^= 0x10;
+            assert!(parse_group(&flipped.freeze(), PLACE.0, PLACE.1).is_err(), "byte {at}");
+        }
+        for cut in [0, 10, GROUP_HEADER_BYTES, GROUP_HEADER_BYTES + 1, bytes.len() - 1] {
+            assert!(parse_group(&bytes.slice(..cut), PLACE.0, PLACE.1).is_err(), "{cut} bytes");
+        }
+        assert!(parse_group(&bytes, PLACE.0 + 1, PLACE.1).is_err(), "of another file");
+        assert!(parse_group(&bytes, PLACE.0, 0).is_err(), "of another place");
+    }
+}

@@ -110,6 +110,32 @@ async fn a_torn_group_stays_an_end_over_many_crashes() {
     folder.remove().await;
 }
 
+/// Whole groups in the files behind it are not the end, they show that something was before them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_journal_file_that_is_gone_is_corruption() {
+    let folder = Folder::new(&runtime()).await;
+    let config = BookieConfig { write_cache_bytes: 16 << 20, ..folder.config() };
+    let directory = Arc::new(Presences::default());
+    let bookie = Bookie::start(folder.runtime.clone(), config, directory).await.unwrap();
+    for entry in 0..20 {
+        add(&bookie, batch(1, entry..entry + 1, 40_000)).await.unwrap();
+    }
+    let copy = folder.crash_copy(true).await;
+    bookie.stop().await;
+    let mut used = Vec::new();
+    for (path, _) in copy.files("journal", ".journal").await {
+        if !groups(&copy, &path).await.is_empty() {
+            used.push(path);
+        }
+    }
+    assert!(used.len() > 2, "{used:?}");
+    copy.runtime.disk.remove(&used[1]).await.unwrap();
+    let refused = copy.start().await.err();
+    assert!(matches!(refused, Some(BookieStartError::Corrupt(_))), "{refused:?}");
+    folder.remove().await;
+    copy.remove().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rot_in_an_entry_log_is_corrupt_and_never_absent() {
     let folder = Folder::new(&runtime()).await;
