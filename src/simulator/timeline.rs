@@ -1,7 +1,7 @@
 //! One run in lines for a terminal: its phases, what the nemesis did, and what became of nodes, links, disks and clocks.
 //! What clients did, and what led to what, is on the page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::noted::Noted;
 use super::page::KINDS;
@@ -22,6 +22,7 @@ pub fn timeline(recording: &Recording) -> Vec<String> {
         KINDS.iter().any(|kind| kind.number == record.kind && GROUPS.contains(&kind.group))
     };
     let told: Vec<&Record> = recording.records.iter().filter(told).collect();
+    let mut wrong_clocks = BTreeSet::new();
     for moment in told.chunk_by(|one, other| one.at == other.at) {
         // In the order in which each first happened.
         let mut things: Vec<(String, Vec<String>)> = Vec::new();
@@ -30,12 +31,27 @@ pub fn timeline(recording: &Recording) -> Vec<String> {
                 *by_rate.entry(text(recording, record)).or_default() += 1;
                 continue;
             }
+            // In the end every clock is set right.
+            if record.kind == Happening::ClockWrong as u8 {
+                wrong_clocks.insert(record.node);
+            } else if record.kind == Happening::ClockRight as u8
+                && !wrong_clocks.contains(&record.node)
+            {
+                continue;
+            }
             let (words, subject) = (words(recording, record), subject(recording, record));
             match things.iter_mut().find(|(known, _)| *known == words) {
-                Some((_, subjects)) => subjects.extend(subject),
+                Some((_, subjects)) => {
+                    let new = subject.filter(|subject| !subjects.contains(subject));
+                    subjects.extend(new);
+                }
                 None => things.push((words, subject.into_iter().collect())),
             }
         }
+        let right = moment.iter().filter(|record| record.kind == Happening::ClockRight as u8);
+        right.for_each(|record| {
+            wrong_clocks.remove(&record.node);
+        });
         let at = moment.first().map_or(0, |record| record.at) as f64 / 1e6;
         let line = |(words, subjects): (String, Vec<String>)| {
             format!("{at:>11.1} ms  {words}{}", whom(&subjects))
@@ -62,6 +78,7 @@ fn words(recording: &Recording, record: &Record) -> String {
         kind if kind == Noted::Strike as u8 => format!("{name} {fact}: {text}"),
         kind if kind == Noted::Phase as u8 => format!("{name}: {text}"),
         kind if kind == Noted::Leads as u8 => format!("{name}, term {fact}"),
+        kind if kind == Noted::Owns as u8 && fact == 1 => "serves 1 topic".to_owned(),
         kind if kind == Noted::Owns as u8 => format!("serves {fact} topics"),
         _ if text.is_empty() => name.to_owned(),
         _ => format!("{name} ({text})"),
@@ -111,6 +128,10 @@ mod tests {
         }
         recorder.note(|| world(Happening::Timer).on(1));
         recorder.note(|| world(Happening::Crash).on(2).facts([1, 0, 0]));
+        recorder.note(|| world(Happening::ClockWrong).on(2).text("the wall clock drifts"));
+        for node in [1, 2, 2] {
+            recorder.note(|| world(Happening::ClockRight).on(node).text("the wall clock"));
+        }
         recorder.note(|| Note::from(Noted::Leads).on(1).facts([7, 0, 0]));
         for _ in 0..40 {
             recorder.note(|| world(Happening::Injected).on(2).text("a sync failed"));
@@ -126,6 +147,8 @@ mod tests {
                 "0.0 ms  link cut: node-1 → node-2, node-1 → node-3, node-1 → node-4, node-1 → node-5, node-1 → node-6, \
                  node-1 → node-7, and 1 more",
                 "0.0 ms  process died: node-2",
+                "0.0 ms  clock wrong (the wall clock drifts): node-2",
+                "0.0 ms  clock right (the wall clock): node-2",
                 "0.0 ms  leads the metadata group, term 7: node-1",
                 "40 times  a sync failed",
             ]
