@@ -10,6 +10,8 @@ const ALSO: &[Quarry] = &[
     also("D-ackset", "subscriptions::a_partly_acknowledged_batch"),
     also("L-early", "readers::a_reader_never_passes"),
     also("L-hole", "writers::nothing_is_confirmed_over_a_hole"),
+    also("L-length", "recovery::a_ledger_without_a_tail"),
+    also("L-own-end", "recovery::a_recovery_that_found_more"),
     also("L1", "recovery::a_bookie_that_is_read_for_recovery"),
     also("L10", "ensembles::an_ensemble_change_does_not_undo"),
     also("L2", "recovery::what_precedes_the_last_fragment"),

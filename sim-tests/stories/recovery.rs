@@ -159,6 +159,37 @@ fn two_recoverers_that_see_different_copies_agree() {
         .tell();
 }
 
+/// The first recoverer does not reach the bookie that has an entry nobody confirmed; before it closes, a second one finds
+/// that entry and writes it back. The first one's end is the ledger's, and the second has to say so, too.
+#[test]
+fn a_recovery_that_found_more_and_closes_later_tells_the_end_of_the_record() {
+    story!(P2, I2, I9)
+        .writer("w")
+        .writes("w", 1)
+        .cut_one_way("w", ["second of w", "third of w"])
+        .sends("w", 1)
+        .has_no_more_than("w", 1, 1)
+        .with("r")
+        .cut("r", "first of w")
+        .holds_changes("r", 1)
+        .starts_recovery("r", "w")
+        .until_held("r")
+        .holds_changes("s", 0)
+        .starts_recovery("s", "w")
+        .until_held("s")
+        .lets_changes("r")
+        .finishes_recovery("r", "w", 1..=1)
+        .lets_changes("s")
+        .finishes_recovery("s", "w", 1..=1)
+        .tell();
+}
+
+/// The writer was idle long enough to tell how far it was, so that recovery finds nothing beyond that.
+#[test]
+fn a_ledger_without_a_tail_keeps_its_length() {
+    story!(P1, I2).writer("w").writes("w", 3).pass(5).recovers("r", "w", 3).tell();
+}
+
 #[test]
 fn a_recoverer_that_dies_before_it_closes_is_followed_by_another() {
     story!(P6, I16)

@@ -392,12 +392,18 @@ impl Play {
         self.join(recovering).await
     }
 
-    /// Someone found the ledger's end: it is not before what was confirmed, and never another one.
+    /// Someone found the ledger's end: it is not before what was confirmed, and never another one, and the length is that
+    /// of its entries.
     pub(super) fn found(&mut self, writer: &str, closed: ClosedLedger) -> Outcome {
         let writing = self.writing_mut(writer)?;
         let confirmed = writing.watched.confirmed();
         demand(closed.last_entry >= confirmed, || {
             format!("closed at {}, {confirmed} was confirmed", closed.last_entry)
+        })?;
+        let bytes = |entry: u64| format!("{writer}:{entry}").len() as u64;
+        let length: u64 = (0..count(closed.last_entry)).map(bytes).sum();
+        demand(closed.length == length, || {
+            format!("closed with {} bytes, its entries have {length}", closed.length)
         })?;
         let before = *writing.end.get_or_insert(closed);
         demand(before == closed, || format!("first closed as {before:?}, then as {closed:?}"))

@@ -6,10 +6,11 @@ use bytes::Bytes;
 
 use super::testing::{Cluster, Mode, Recorder, in_one_thread, in_runtime};
 use super::{
-    AppendRefused, CloseError, CreateError, LedgerReadError, LedgerRecord, LedgerState,
-    LedgerWriter, Quorum, RecoveryError, WriterEnd,
+    AppendRefused, CloseError, ClosedLedger, CreateError, LedgerReadError, LedgerRecord,
+    LedgerState, LedgerWriter, Quorum, RecoveryError, WriterEnd,
 };
 use crate::domain::{BookieId, EntryId, LedgerId, ReadError};
+use crate::metadata::{Expect, MetadataClient};
 use crate::runtime::real;
 
 fn payloads(range: std::ops::Range<i64>) -> Vec<Bytes> {
@@ -392,6 +393,27 @@ fn conflicts_with_repair_stop_nobody() {
         cluster.metadata.disturb(1);
         assert_eq!(cluster.client.recover(abandoned).await.unwrap().last_entry, EntryId(4));
     });
+}
+
+/// Whether the other one, which closes in between, found fewer entries or more: the record has the end.
+#[test]
+fn a_recovery_that_is_not_first_to_close_tells_what_the_record_says() {
+    for (last_entry, length) in [(EntryId(3), 28), (EntryId(7), 56)] {
+        in_runtime(|| async move {
+            let cluster = Cluster::new(3);
+            let ledger = written(&cluster, quorum(3, 3, 2), 5).await.ledger();
+            let mut record = cluster.client.record(ledger).await.unwrap().unwrap();
+            let key = LedgerRecord::key(ledger);
+            // Claimed already, so that the next change is the close.
+            record.state = LedgerState::InRecovery;
+            let value = serde_json::to_vec(&record).unwrap();
+            cluster.metadata.put(&key, Bytes::from(value), Expect::Any, None).await.unwrap();
+            record.state = LedgerState::Closed { last_entry, length };
+            cluster.metadata.intrude(key, Bytes::from(serde_json::to_vec(&record).unwrap()));
+            let closed = cluster.client.recover(ledger).await.unwrap();
+            assert_eq!(closed, ClosedLedger { ledger, last_entry, length });
+        });
+    }
 }
 
 #[test]

@@ -164,9 +164,39 @@ pub const MUTANTS: &[Mutant] = &[
     on(Swarm, "L-no-fence", 60, "a recovery fences nobody"),
     on(Cluster, "L-hole", 56, "entries are confirmed out of order"),
     unit(
+        "ledger::recovery::tests::the_length_of",
+        "L-length",
+        "a recovered ledger without a tail has no length",
+    ),
+    unit(
+        "ledger::tests::recovery_replaces_a_bookie",
+        "L-old-tail",
+        "a recovery closes a ledger without the bookies it wrote to",
+    ),
+    unit(
+        "ledger::recovery::tests::a_replacement_begins",
+        "L-one-copy",
+        "one copy written back is enough to close",
+    ),
+    unit(
+        "ledger::tests::a_recovery_that_is_not_first",
+        "L-own-end",
+        "a recovery that closes too late tells the end that it found",
+    ),
+    unit(
+        "ledger::recovery::tests::what_a_replaced_bookie",
+        "L-replaced",
+        "what a replaced bookie took back counts for the new one",
+    ),
+    unit(
         "ledger::tests::a_ledger_is_spread_over_fewer",
         "L-thin",
         "with too few bookies entries get fewer copies",
+    ),
+    unit(
+        "ledger::recovery::tests::an_entry_that_a_bookie",
+        "L-unwritten",
+        "a recovery writes nothing back",
     ),
     by("recovery_model", "L1", "recovery reads do not fence"),
     unit(

@@ -343,7 +343,7 @@ impl RecoveryMachine {
 
     fn end_found(&mut self) {
         let found = self.next.previous();
-        if found == self.start && found >= EntryId::FIRST {
+        if found == self.start && found >= EntryId::FIRST && !mutant!("L-length") {
             self.phase = Phase::Measuring;
             self.begin_round(found);
         } else {

@@ -6,7 +6,7 @@ use crate::domain::LedgerId;
 use crate::ledger::records::{Records, Swap, VersionedRecord};
 use crate::ledger::{ClosedLedger, LedgerState, RecoveryError};
 use crate::metadata::MetadataError;
-use crate::reached;
+use crate::{mutant, reached};
 
 /// Conflicts in a row before giving up; each is someone else's progress.
 const ATTEMPTS_MAX: u32 = 10;
@@ -56,6 +56,9 @@ pub(super) async fn close(
                 reached!("ledger recovery: another recovery closed first");
                 let own = end.last_entry;
                 tracing::info!(%ledger, %last_entry, length, %own, "another recovery closed first");
+                if mutant!("L-own-end") {
+                    return Ok(ClosedLedger { ledger, last_entry: own, length: end.length });
+                }
                 return Ok(ClosedLedger { ledger, last_entry, length });
             }
             LedgerState::Open => return Err(malformed("is open again")),
@@ -65,7 +68,8 @@ pub(super) async fn close(
         if record.fragments.last().map(|fragment| fragment.first_entry) != first {
             return Err(malformed("has another last fragment"));
         }
-        if end.tail.len() > 1 || record.fragments.last() != end.tail.first() {
+        let is_changed = end.tail.len() > 1 || record.fragments.last() != end.tail.first();
+        if is_changed && !mutant!("L-old-tail") {
             record.fragments.pop();
             record.fragments.extend(end.tail.iter().cloned());
         }

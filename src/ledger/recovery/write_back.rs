@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::domain::{AddAnswer, BookieId, Entry, EntryId, Instant};
 use crate::ledger::ensemble::{Member, Striping};
 use crate::ledger::{Fragment, Quorum};
-use crate::reached;
+use crate::{mutant, reached};
 
 /// Entries in one request.
 const BATCH_ENTRIES_MAX: usize = 1024;
@@ -76,7 +76,13 @@ impl WriteBack {
 
     pub(super) fn push(&mut self, entry: Entry, now: Instant) {
         self.held_bytes += entry.payload.len();
-        self.written.push_back(Written { entry, since: now, acked: 0, in_flight: 0 });
+        let (acked, secured) = if mutant!("L-unwritten") {
+            (self.striping.mask(entry.entry), entry.entry)
+        } else {
+            (0, self.secured)
+        };
+        self.secured = secured;
+        self.written.push_back(Written { entry, since: now, acked, in_flight: 0 });
         for member in &mut self.members {
             member.is_owed = true;
         }
@@ -107,8 +113,9 @@ impl WriteBack {
             Ok(()) => self.members[position].failure = None,
             Err(error) => self.members[position].fail(error, now),
         }
+        let copies = if mutant!("L-one-copy") { 1 } else { self.quorum.ack };
         while let Some(index) = usize::try_from(self.secured.0 + 1 - self.first.0).ok()
-            && self.written.get(index).is_some_and(|w| w.acked.count_ones() >= self.quorum.ack)
+            && self.written.get(index).is_some_and(|w| w.acked.count_ones() >= copies)
         {
             self.secured = self.secured.next();
         }
@@ -229,7 +236,9 @@ impl WriteBack {
             self.members[*position] = Member::new(*bookie);
             self.members[*position].is_owed = true;
             for written in &mut self.written {
-                written.acked &= !(1 << position);
+                if !mutant!("L-replaced") {
+                    written.acked &= !(1 << position);
+                }
                 written.in_flight &= !(1 << position);
             }
         }
