@@ -4,7 +4,7 @@
 use crate::support::keeps_every_promise;
 
 /// Seed 7, made small. P1 broken (no_acknowledged_loss): message 598 of persistent://public/default/t0
-/// was acknowledged at 1:206:0; there the log has None
+/// was acknowledged at 1:206:0; the log has nothing there
 /// Replay: seawall sim replay 7 --topology standalone --profile swarm --mutant S8 --cuts
 /// '{"storm_ms":4750,"messages":159}'
 /// It fails with SEAWALL_MUTANT=S8.

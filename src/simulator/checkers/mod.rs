@@ -33,7 +33,7 @@ pub use order::order;
 pub use protocol::{protocol, subscription_properties};
 pub use replicas::replicas_agree;
 pub use revisions::revisions;
-pub use single_writer::{FinalChain, ListedLedger, final_chain, single_writer};
+pub use single_writer::{BEHIND_ITS_END, FinalChain, ListedLedger, final_chain, single_writer};
 pub use stable_positions::stable_positions;
 pub use state_machine_safety::state_machine_safety;
 pub use subscription::{

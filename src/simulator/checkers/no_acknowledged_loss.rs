@@ -38,11 +38,16 @@ pub fn no_acknowledged_loss(history: &History) -> Finding {
             continue;
         }
         if found != Some(&Some(number)) {
+            let there = match found {
+                None => "nothing there".to_owned(),
+                Some(None) => "bytes there that nobody sent".to_owned(),
+                Some(Some(other)) => format!("message {} there", other.0),
+            };
             finding.broken(
                 "P1",
                 "no_acknowledged_loss",
                 format!(
-                    "message {} of {} was acknowledged at {position}; there the log has {found:?}",
+                    "message {} of {} was acknowledged at {position}; the log has {there}",
                     number.0, record.topic
                 ),
             );

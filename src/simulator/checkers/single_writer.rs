@@ -21,6 +21,9 @@ pub struct ListedLedger {
     pub epoch: u64,
 }
 
+/// What is said of a receipt for what is no part of its ledger.
+pub const BEHIND_ITS_END: &str = "the ledger ends after";
+
 #[derive(Deserialize)]
 struct Record {
     epoch: u64,
@@ -72,7 +75,7 @@ pub fn single_writer(history: &History) -> Finding {
         finding.compared += 1;
         if ledger.closed && place.position.entry.0 >= ledger.entries as i64 {
             let detail = format!(
-                "{}: message {} has a receipt for {place}, but the ledger ends after {} entries",
+                "{}: message {} has a receipt for {place}, but {BEHIND_ITS_END} {} entries",
                 record.topic, number.0, ledger.entries
             );
             finding.broken("P5", "single_writer", detail);

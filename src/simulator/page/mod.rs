@@ -3,6 +3,7 @@
 
 mod columns;
 mod kinds;
+mod loss;
 mod spans;
 mod story;
 

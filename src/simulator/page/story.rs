@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use super::loss::loss;
 use crate::runtime::sim::{Happening, Record, Recording};
-use crate::simulator::checkers::Violation;
+use crate::simulator::checkers::{BEHIND_ITS_END, Violation};
 use crate::simulator::noted::{COME_BACK, Noted};
 
 /// The most rows of a story; the last are kept.
@@ -24,7 +25,7 @@ pub(super) struct Story {
 }
 
 /// The place of a message: ledger, entry, index in its batch. Without an index, the whole entry.
-type Place = (i64, i64, Option<i64>);
+pub(super) type Place = (i64, i64, Option<i64>);
 
 /// What a text names.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -98,7 +99,7 @@ impl<'a> Named<'a> {
     }
 }
 
-fn is_fault(kind: u8) -> bool {
+pub(super) fn is_fault(kind: u8) -> bool {
     const FAULTS: &[Happening] = &[
         Happening::Crash,
         Happening::PowerLoss,
@@ -124,6 +125,9 @@ pub(super) fn story(violation: &Violation, recording: &Recording) -> Story {
     let told = told(&violation.detail, recording);
     if told.is_empty() && violation.promise == "P6" {
         return way_back(recording);
+    }
+    if violation.checker == "no_acknowledged_loss" || violation.detail.contains(BEHIND_ITS_END) {
+        return loss(&told, &places(&violation.detail), recording);
     }
     let (Some(first), Some(last)) = (told.first().copied(), told.last().copied()) else {
         return Story::default();
@@ -194,8 +198,7 @@ mod tests {
 
     #[test]
     fn what_checkers_say_is_understood() {
-        let text = "message 17 of t was acknowledged at 3:4:-1; there the log has \
-                    Some(MessageNumber(9))";
+        let text = "message 17 of t was acknowledged at 3:4:-1; the log has message 9 there";
         let named = Named::of(text);
         assert_eq!(named.messages, [9, 17].into());
         assert_eq!(named.places, [(3, 4, Some(-1))].into());

@@ -45,7 +45,7 @@ class Panel {
       const body = element("div", { class: "body" }, element("p", { class: "detail" }, violation.detail));
       if (violation.moment !== null) {
         const at = timeText(this.view.run.at[violation.moment], 1);
-        body.append(element("h3", {}, `The shortest story: what clients were told of it, and the faults in between; it ends at ${at}`));
+        body.append(element("h3", {}, `The shortest story: what clients were told of it, and what happened in between; it ends at ${at}`));
         const list = element("div", { class: "list" });
         for (const row of violation.story) list.append(this.words.button(row, this.choose));
         body.append(list);
