@@ -251,6 +251,7 @@ pub const MARKS: &[ListedMark] = &[
     unit("ledger::tests::an_ensemble_change_keeps", "ledger writer: ensemble change read again"),
     seeds(40, "ledger writer: ensemble changed"),
     unit("ledger::tests::a_recovered_ledger_deposes", "ledger writer: fenced"),
+    unit("managed_ledger::tests::a_former_owner_cannot", "ledger writer: a proof found a fence"),
     unit(
         "ledger::tests::a_poisoned_only_bookie",
         "ledger writer: too many bookies failed for good",
@@ -286,6 +287,10 @@ pub const MARKS: &[ListedMark] = &[
         "managed ledger: late news of a former ledger",
     ),
     scenario("takeover::a_claim_of_an", "managed ledger: lost a claim"),
+    unit(
+        "managed_ledger::tests::a_former_owner_cannot",
+        "managed ledger: a new consumer found another owner",
+    ),
     hard(
         "a deposed owner fills its ledger before it learns of it",
         "managed ledger: lost the list to another owner",

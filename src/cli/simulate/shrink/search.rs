@@ -300,7 +300,7 @@ fn small_trial(trial: &Trial, whole: &Plan, seed: u64, (steps, strikes): (u64, u
     cuts.storm_ms = Some(storm_ms);
     cuts.strikes = Some((1..=strikes).collect());
     // Half of them without acknowledgements in between.
-    cuts.consumes_late |= mix(!seed) % 2 == 0;
+    cuts.consumes_late |= mix(!seed).is_multiple_of(2);
     cuts.messages = None;
     cuts.sends = Some(window(1..producers + 1, millis(whole.publish_interval)));
     cuts.register_calls = None;
