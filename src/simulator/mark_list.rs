@@ -237,6 +237,7 @@ pub const MARKS: &[ListedMark] = &[
         "ledger writer: a committed entry left to repair",
     ),
     seeds(40, "ledger writer: a failing bookie tried again"),
+    unit("managed_ledger::tests::a_former_owner_cannot", "ledger writer: a proof found a fence"),
     unit("ledger::tests::a_writer_closed_elsewhere", "ledger writer: an entry timed out"),
     seeds(100, "ledger writer: answer of a replaced bookie ignored"),
     hard(
@@ -251,7 +252,6 @@ pub const MARKS: &[ListedMark] = &[
     unit("ledger::tests::an_ensemble_change_keeps", "ledger writer: ensemble change read again"),
     seeds(40, "ledger writer: ensemble changed"),
     unit("ledger::tests::a_recovered_ledger_deposes", "ledger writer: fenced"),
-    unit("managed_ledger::tests::a_former_owner_cannot", "ledger writer: a proof found a fence"),
     unit(
         "ledger::tests::a_poisoned_only_bookie",
         "ledger writer: too many bookies failed for good",
@@ -268,6 +268,10 @@ pub const MARKS: &[ListedMark] = &[
     unit(
         "managed_ledger::tests::entries_of_unknown_fate",
         "managed ledger: a lost compare-and-set had been made",
+    ),
+    unit(
+        "managed_ledger::tests::a_former_owner_cannot",
+        "managed ledger: a new consumer found another owner",
     ),
     hard(
         "metadata falls silent just when somebody subscribes",
@@ -287,10 +291,6 @@ pub const MARKS: &[ListedMark] = &[
         "managed ledger: late news of a former ledger",
     ),
     scenario("takeover::a_claim_of_an", "managed ledger: lost a claim"),
-    unit(
-        "managed_ledger::tests::a_former_owner_cannot",
-        "managed ledger: a new consumer found another owner",
-    ),
     hard(
         "a deposed owner fills its ledger before it learns of it",
         "managed ledger: lost the list to another owner",
