@@ -16,6 +16,8 @@ use crate::simulator::{self, run_recorded, run_watched};
 /// A seed that has had so much processor time is hung, and so is one that in so much real time had next to none: on a busy machine a
 /// run may take long, and there is nothing wrong with it.
 const TIME_LIMIT: Duration = Duration::from_secs(180);
+/// How long is waited before a child is looked at again.
+const LOOK_PAUSE: Duration = Duration::from_millis(2);
 /// Next to none.
 const STANDSTILL: Duration = Duration::from_millis(500);
 /// Clock ticks a second in `/proc`, the same on every Linux (`USER_HZ`).
@@ -182,11 +184,12 @@ fn try_run_apart(trial: &Trial, stop: &Stop) -> Result<Report, End> {
     let mut errors = child.stderr.take();
     let reader = std::thread::spawn(move || read_all(&mut output));
     let error_reader = std::thread::spawn(move || read_all(&mut errors));
-    let (mut looked, mut had) = (Instant::now(), Duration::ZERO);
+    // Counted, not measured: a campaign that was stopped for a while has children that were, too.
+    let (mut waited, mut had) = (Duration::ZERO, Duration::ZERO);
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
-            Ok(None) if looked.elapsed() > TIME_LIMIT => {
+            Ok(None) if waited > TIME_LIMIT => {
                 let has = process_cpu(child.id());
                 let goes_on = |has: Duration| has < TIME_LIMIT && has >= had + STANDSTILL;
                 if !has.is_some_and(goes_on) {
@@ -195,14 +198,17 @@ fn try_run_apart(trial: &Trial, stop: &Stop) -> Result<Report, End> {
                     let has = has.unwrap_or_default();
                     return Err(End::Died(format!("hung, after {has:?} of processor time")));
                 }
-                (looked, had) = (Instant::now(), has.unwrap_or_default());
+                (waited, had) = (Duration::ZERO, has.unwrap_or_default());
             }
             Ok(None) if stop.is_asked() => {
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(End::Stopped);
             }
-            Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+            Ok(None) => {
+                std::thread::sleep(LOOK_PAUSE);
+                waited += LOOK_PAUSE;
+            }
             Err(error) => return Err(End::Died(format!("cannot wait for the child: {error}"))),
         }
     };

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use futures_util::future::join_all;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 
 use crate::domain::{BookieId, CreatorToken, LedgerId};
 use crate::ledger::ensemble::every_write_set_covered;
@@ -36,16 +37,27 @@ pub(super) struct Question {
 
 impl Question {
     pub(super) async fn ask(self) -> WriterProof {
-        let answers = self.ensemble.iter().map(|bookie| {
+        let asked = self.ensemble.iter().enumerate().map(|(position, bookie)| {
             let client = self.bookies.bookie(*bookie);
             let (clock, ledger, creator, limit) =
                 (self.clock.clone(), self.ledger, self.creator, self.limit);
             async move {
                 let request = client.last_add_confirmed(ledger, creator, false);
-                Some(clock.timeout(limit, request).await.ok()?.ok()?.fenced)
+                let answer = clock.timeout(limit, request).await;
+                (position, answer.ok().and_then(Result::ok).map(|answer| answer.fenced))
             }
         });
-        judge(self.quorum, &join_all(answers).await)
+        let mut answers: FuturesUnordered<_> = asked.collect();
+        let mut fenced = vec![None; self.ensemble.len()];
+        let mut proof = WriterProof::Unknown;
+        // Nobody waits for a bookie that hangs once the others have said enough.
+        while proof == WriterProof::Unknown
+            && let Some((position, answer)) = answers.next().await
+        {
+            fenced[position] = answer;
+            proof = judge(self.quorum, &fenced);
+        }
+        proof
     }
 }
 
