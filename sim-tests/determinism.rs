@@ -1,15 +1,24 @@
 //! Protects the gate itself: the same seed gives the same run, bit for bit, and seeds differ.
 
 use seawall::runtime::sim::{Recorder, RecordingLimits};
+use seawall::simulator::cuts::Cuts;
 use seawall::simulator::plan::Topology;
+use seawall::simulator::report::Report;
 use seawall::simulator::trial::Trial;
+use seawall::simulator::workloads::Workload;
 
 fn hash(seed: u64, topology: Topology) -> (String, u64) {
-    let trial = Trial::new(seed, topology);
+    let report = report(&Trial::new(seed, topology));
+    (report.hash, report.events)
+}
+
+fn report(trial: &Trial) -> Report {
+    let trial = trial.clone();
+    let seed = trial.seed;
     let run = std::thread::spawn(move || seawall::simulator::run(&trial, false).0);
     let report = run.join().unwrap();
     assert_eq!(report.violations, [], "seed {seed}");
-    (report.hash, report.events)
+    report
 }
 
 /// A recording writes down and does nothing else.
@@ -29,6 +38,29 @@ fn a_recorded_run_is_the_same_run() {
             assert!(record.cause < record.number, "{record:?}");
         }
     }
+}
+
+/// What shrinking leaves out is left out, and nothing else.
+#[test]
+fn cuts_do_what_they_say() {
+    let whole = Trial::new(7, Topology::Standalone);
+    let of = |cuts: Cuts| report(&Trial { cuts, ..whole.clone() });
+    let kinds = |report: &Report| -> Vec<_> {
+        report.strikes.iter().map(|strike| (strike.number, strike.kind)).collect()
+    };
+    let (before, other) = (of(Cuts::default()), of(Cuts { timing: Some(1), ..Cuts::default() }));
+    assert_ne!(before.hash, other.hash, "other latencies are another run");
+    assert_eq!(kinds(&before), kinds(&other), "with the same strikes");
+
+    let idle = [Workload::Rewind, Workload::Damage, Workload::Registers].into();
+    let sends = [(1, 3), (1, 4), (2, 0)].into_iter().collect();
+    let topics = Some(1);
+    let few = of(Cuts { idle, topics, sends: Some(sends), consumes_late: true, ..Cuts::default() });
+    let published: u64 = few.publishes.iter().sum();
+    // One more proves that the topic takes messages again; a strike may keep the others from being sent at all.
+    assert!((1..=3 + 3).contains(&published), "{published} messages");
+    assert!(before.publishes.iter().sum::<u64>() > 100);
+    assert!(few.deliveries >= published, "everything is consumed after the heal");
 }
 
 #[test]

@@ -307,3 +307,25 @@ fn small_trial(trial: &Trial, whole: &Plan, seed: u64, (steps, strikes): (u64, u
     cuts.calls = Some(window(0..plan.register_clients.into(), REGISTER_PAUSE_MS));
     trial
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulator::plan::Topology;
+
+    #[test]
+    fn a_small_run_has_few_of_everything_and_keeps_the_settings() {
+        let trial = Trial::new(4, Topology::Swarm);
+        let whole = Plan::of(&trial);
+        for (seed, size) in (5..50).zip(SMALL.iter().cycle()) {
+            let small = small_trial(&trial, &whole, seed, *size);
+            assert_eq!((small.seed, small.settings), (seed, Some(4)));
+            let plan = Plan::of(&small);
+            assert_eq!(plan.shape, whole.shape);
+            assert!(plan.safety_phase <= whole.safety_phase);
+            let sends = plan.sends.map_or(0, |sends| sends.each().count()) as u64;
+            assert_eq!(sends, u64::from(plan.topics * plan.producers) * size.0);
+            assert_eq!(plan.strikes.map(|strikes| strikes.len() as u64), Some(size.1));
+        }
+    }
+}
