@@ -139,7 +139,9 @@ impl Shrinking {
             }
             let trials: Vec<(usize, Trial)> =
                 SMALL.iter().map(|size| (0, small_trial(&base, &whole, seed, *size))).collect();
-            if self.first_of(trials).is_some() {
+            // Few messages may become many when clients have to try again.
+            let has_fewer = |one: &Report, than: &Report| operations(one) < operations(than);
+            if self.first_of(trials, has_fewer).is_some() {
                 return;
             }
         }
@@ -244,11 +246,15 @@ impl Shrinking {
                 trials.push((place, trial));
             }
         }
-        self.first_of(trials)
+        self.first_of(trials, |_, _| true)
     }
 
     /// The first that breaks the promise, with its place.
-    fn first_of(&mut self, trials: Vec<(usize, Trial)>) -> Option<usize> {
+    fn first_of(
+        &mut self,
+        trials: Vec<(usize, Trial)>,
+        is_better: fn(&Report, &Report) -> bool,
+    ) -> Option<usize> {
         for trials in trials.chunks(self.jobs) {
             if !self.has_time() {
                 return None;
@@ -260,7 +266,9 @@ impl Shrinking {
                     trials.iter().map(|trial| scope.spawn(move || run(trial))).collect();
                 runs.into_iter().filter_map(|run| run.join().ok()).collect()
             });
-            let found = reports.into_iter().find(|(_, report)| self.is_wanted(report));
+            let found = reports
+                .into_iter()
+                .find(|(_, report)| self.is_wanted(report) && is_better(report, &self.report));
             if let Some((place, report)) = found {
                 self.trial = report.trial.clone();
                 self.report = report;
