@@ -431,8 +431,9 @@ impl<S: Stage> Clients<S> {
                         look_at_the_rest(&context, &role).await.map_err(|error| error.to_string())
                     }
                 };
-                if self.until_done("look at the rest", until, attempt).await.is_err() {
-                    let detail = format!("{topic}/{subscription} takes no last consumer");
+                if let Err(why) = self.until_done("look at the rest", until, attempt).await {
+                    let why = why.unwrap_or_else(|| "it hangs".to_owned());
+                    let detail = format!("{topic}/{subscription} takes no last consumer: {why}");
                     outcome.fail("P6", "liveness", detail);
                     return;
                 }
