@@ -12,6 +12,7 @@ mod consume;
 mod inspect;
 mod local_cluster;
 mod output;
+mod process_time;
 mod produce;
 mod read;
 mod running_node;

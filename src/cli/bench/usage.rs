@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::BenchError;
 use super::child::Server;
+use crate::cli::process_time::{TICKS_PER_SECOND, process_ticks};
 
-/// Units of `/proc` times a second; fixed by Linux's interface.
-const TICKS_PER_SECOND: f64 = 100.0;
 /// Unit of the device's counters, whatever its own sectors are.
 const SECTOR_BYTES: u64 = 512;
 
@@ -61,12 +60,12 @@ impl Observer {
         let (busy_ticks, all_ticks) = machine_ticks()?;
         let mut server_ticks = 0;
         for process in &self.processes {
-            server_ticks += process_ticks(&format!("/proc/{process}/stat"))?;
+            server_ticks += ticks_of(&format!("/proc/{process}/stat"))?;
         }
         Ok(Look {
             at: Instant::now(),
             server_ticks,
-            own_ticks: process_ticks("/proc/self/stat")?,
+            own_ticks: ticks_of("/proc/self/stat")?,
             busy_ticks,
             all_ticks,
             device: self.device.as_deref().and_then(device_counters),
@@ -103,7 +102,7 @@ impl Look {
         let device = self.device.zip(earlier.device);
         Usage {
             time: self.at.duration_since(earlier.at),
-            server_cpu: Duration::from_secs_f64(server as f64 / TICKS_PER_SECOND),
+            server_cpu: Duration::from_secs_f64(server as f64 / TICKS_PER_SECOND as f64),
             others_share: busy.saturating_sub(server + own) as f64 / all as f64,
             device_bytes: device.map(|(now, then)| now.bytes_written - then.bytes_written),
             device_flushes: device.map(|(now, then)| now.flushes - then.flushes),
@@ -111,13 +110,9 @@ impl Look {
     }
 }
 
-/// User and system time of a process: fields 14 and 15, counted after the name, which may hold spaces.
-fn process_ticks(path: &str) -> Result<u64, BenchError> {
+fn ticks_of(path: &str) -> Result<u64, BenchError> {
     let text = std::fs::read_to_string(path).map_err(BenchError::io(path))?;
-    let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let fields: Vec<&str> = after_name.split_whitespace().collect();
-    let field = |index: usize| fields.get(index).and_then(|text| text.parse::<u64>().ok());
-    Ok(field(11).unwrap_or(0) + field(12).unwrap_or(0))
+    Ok(process_ticks(&text).unwrap_or(0))
 }
 
 /// Busy and all ticks of all cores.

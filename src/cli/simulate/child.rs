@@ -6,6 +6,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use super::stop::Stop;
+use crate::cli::process_time::{TICKS_PER_SECOND, process_ticks};
 use crate::invariant::mutants::VARIABLE;
 use crate::runtime::sim::{Recorder, Recording, RecordingLimits, RunReport};
 use crate::simulator::checkers::Violation;
@@ -20,8 +21,6 @@ const TIME_LIMIT: Duration = Duration::from_secs(180);
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
 /// Next to none.
 const STANDSTILL: Duration = Duration::from_millis(500);
-/// Clock ticks a second in `/proc`, the same on every Linux (`USER_HZ`).
-const TICKS_PER_SECOND: u64 = 100;
 
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
@@ -101,16 +100,8 @@ pub(super) fn thread_cpu_ms() -> Option<u64> {
 
 /// Processor time a process has had, where the system tells.
 fn process_cpu(process: u32) -> Option<Duration> {
-    ticks(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+    process_ticks(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
         .map(|ticks| Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
-}
-
-/// User and system time of a line of `/proc/PID/stat`: the fields 14 and 15, counted from behind the name, which may hold anything.
-fn ticks(stat: &str) -> Option<u64> {
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(user + system)
 }
 
 /// Does the trial in a child process. A child that dies or hangs gives a report with that violation.
@@ -239,10 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processor_time_is_read_behind_any_name() {
-        let stat = "77 (a ) b) S 1 77 77 0 -1 4194560 900 0 0 0 120 34 0 0 20 0 3 0 100 1 2";
-        assert_eq!(ticks(stat), Some(154));
-        assert_eq!(ticks("77"), None);
+    fn a_process_has_processor_time() {
         assert!(process_cpu(std::process::id()).is_some());
     }
 }
