@@ -23,5 +23,6 @@ mod shrunk_runs;
 mod stories;
 mod story;
 mod streams;
+mod subscribers;
 mod support;
 mod too_few_bookies;

@@ -1,7 +1,7 @@
 //! One connection shared by many producers and consumers: answers are handed to whoever asked, receipts
 //! and messages to their handles.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
@@ -33,6 +33,18 @@ struct Routes {
     producers: BTreeMap<u64, ProducerRoute>,
     consumers: BTreeMap<u64, ConsumerRoute>,
     closed: bool,
+}
+
+/// Somebody waits for an answer; nobody does when it is dropped.
+struct Waiting<'a> {
+    connection: &'a Connection,
+    request_id: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.connection.routes().requests.remove(&self.request_id);
+    }
 }
 
 /// A connection after its handshake.
@@ -108,7 +120,7 @@ impl Connection {
         self.max_message_size
     }
 
-    /// Ends it.
+    /// Ends it. What is queued is still written if the broker takes it.
     pub(super) fn close(&self) {
         self.stop.trigger();
         let (producers, consumers) = {
@@ -207,9 +219,8 @@ impl Connection {
             self.send(frame.freeze()).await?;
             answer.await.map_err(|_| ClientError::Disconnected("connection lost".to_owned()))
         };
-        let answer = self.runtime.clock.timeout(self.options.operation_limit, asking).await;
-        self.routes().requests.remove(&request_id);
-        match answer {
+        let _waiting = Waiting { connection: self, request_id };
+        match self.runtime.clock.timeout(self.options.operation_limit, asking).await {
             Err(_) => Err(ClientError::Elapsed { operation }),
             Ok(Err(error)) => Err(error),
             Ok(Ok(Command::Error(error))) => Err(refused(error.error, error.message)),
@@ -338,29 +349,40 @@ async fn write(
 ) {
     let stop = connection.stop.signal();
     let mut gathered = BytesMut::with_capacity(GATHERED);
-    'writing: loop {
+    let mut is_sound = true;
+    while is_sound && !stop.is_triggered() {
         let frames = tokio::select! {
             biased;
-            () = stop.triggered() => break,
             frames = queue.take_all() => frames,
+            () = stop.triggered() => None,
         };
-        let Some(frames) = frames else { break };
-        for frame in frames {
-            gathered.extend_from_slice(&frame);
-            if gathered.len() >= GATHERED
-                && write_part(&connection, &mut stream, &mut gathered).await.is_err()
-            {
-                break 'writing;
-            }
-        }
-        if write_part(&connection, &mut stream, &mut gathered).await.is_err() {
-            break;
-        }
+        let frames = frames.unwrap_or_default();
+        is_sound = write_all(&connection, &mut stream, &mut gathered, frames).await.is_ok();
     }
     connection.close();
+    if is_sound {
+        let last = queue.take_ready();
+        // Whoever closed does not wait for it.
+        let _ = write_all(&connection, &mut stream, &mut gathered, last).await;
+    }
     let limit = connection.options.operation_limit;
     // It is over either way.
     let _ = connection.runtime.clock.timeout(limit, stream.shutdown()).await;
+}
+
+async fn write_all(
+    connection: &Connection,
+    stream: &mut WriteHalf<ByteStream>,
+    gathered: &mut BytesMut,
+    frames: VecDeque<Bytes>,
+) -> Result<(), ClientError> {
+    for frame in frames {
+        gathered.extend_from_slice(&frame);
+        if gathered.len() >= GATHERED {
+            write_part(connection, stream, gathered).await?;
+        }
+    }
+    write_part(connection, stream, gathered).await
 }
 
 async fn write_part(

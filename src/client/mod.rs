@@ -6,11 +6,16 @@ mod connection;
 mod consumer;
 mod error;
 mod message;
+mod opening;
 mod options;
 mod producer;
 mod pulsar_client;
 mod raw;
+#[cfg(test)]
+mod scripted_broker;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 pub use compression::Compression;
 pub use consumer::Consumer;

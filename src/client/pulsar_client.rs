@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::connection::{Connection, refused};
@@ -12,6 +12,7 @@ use super::options::{ClientOptions, ConsumerOptions, ProducerOptions};
 use super::producer::Producer;
 use crate::domain::{TopicName, TopicNameError};
 use crate::frontend::pulsar::codec::{Command, proto};
+use crate::mutant;
 use crate::runtime::{Random, Runtime};
 
 use proto::command_lookup_topic_response::LookupType;
@@ -36,7 +37,23 @@ struct Inner {
 /// The way to one broker: its connection, once there is one.
 type Door = tokio::sync::Mutex<Option<Arc<Connection>>>;
 
-/// A client. Cheap to clone; its connections live until [`PulsarClient::close`].
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if mutant!("C-connections") {
+            return;
+        }
+        let doors = self.connections.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for door in std::mem::take(doors).into_values() {
+            // Locked only by who holds this client.
+            if let Some(connection) = door.try_lock().ok().and_then(|mut door| door.take()) {
+                connection.close();
+            }
+        }
+    }
+}
+
+/// A client. Cheap to clone; its connections live until [`PulsarClient::close`], or until its last clone and the last
+/// of its producers and consumers are gone.
 #[derive(Clone)]
 pub struct PulsarClient(Arc<Inner>);
 
@@ -277,7 +294,7 @@ impl PulsarClient {
     }
 
     fn doors(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Door>>> {
-        self.0.connections.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

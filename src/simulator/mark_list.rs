@@ -159,6 +159,7 @@ pub const MARKS: &[ListedMark] = &[
         "broker: too many topics wait to be loaded",
     ),
     scenario("ownership::a_topic_loaded_after", "broker: topic loaded after its bundle was shut"),
+    seeds(1_000, "client: closed what may be opened yet"),
     seeds(100, "consensus: a follower was sent a snapshot"),
     scenario("metadata_members::a_leader_whose_clock", "consensus: a follower's tail was replaced"),
     seeds(300, "consensus: a joint membership was left"),

@@ -145,6 +145,16 @@ pub const MUTANTS: &[Mutant] = &[
     on(Standalone, "D-ackset", 1, "the unacknowledged part of a batch is skipped"),
     on(Standalone, "D-lost", 2, "what a gone consumer held is not given to others"),
     on(Standalone, "D-permit", 1, "permits are not taken for batches"),
+    unit(
+        "client::tests::the_connections_of_a_client",
+        "C-connections",
+        "a client that is gone stays connected",
+    ),
+    scenario(
+        "subscribers::joining_can_be_given_up",
+        "C-opening",
+        "our client leaves a consumer behind that it does not wait for",
+    ),
     on(Standalone, "D1", 3, "a cancelled read leaves its flag set"),
     on(Standalone, "D10", 1, "who takes over skips what was not acknowledged"),
     on(Standalone, "D11", 16, "newer entries from memory stand in for older ones on disk"),

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::connection::{Connection, refused};
 use super::error::ClientError;
 use super::message::{Message, MessageId, to_pairs};
+use super::opening::{Handle, Opening};
 use super::options::{ConsumerOptions, StartPosition};
 use super::pulsar_client::{PulsarClient, unexpected};
 use crate::broker::SubscriptionType;
@@ -21,9 +22,6 @@ use crate::runtime::{Mailbox, MailboxSender, mailbox};
 
 use proto::command_ack::AckType;
 use proto::command_subscribe::{InitialPosition, SubType};
-
-/// The request id of what nobody waits for.
-const UNANSWERED: u64 = u64::MAX - 1;
 
 /// What a connection tells a consumer.
 pub(super) enum ConsumerEvent {
@@ -68,7 +66,7 @@ impl Drop for Consumer {
     fn drop(&mut self) {
         if !self.closed {
             self.connection.forget_consumer(self.consumer_id);
-            self.close_unanswered();
+            Handle::Consumer(self.consumer_id).close_unanswered(&self.connection);
         }
     }
 }
@@ -112,34 +110,21 @@ impl Consumer {
     async fn subscribe(&mut self) -> Result<(), ClientError> {
         let connection = Arc::clone(&self.connection);
         connection.route_consumer(self.consumer_id, self.inbox.clone(), self.session)?;
-        let answer = connection.request("a subscription", |id| self.subscribe_command(id)).await;
-        match answer {
-            Ok(Command::Success(_)) => {}
-            other => {
-                connection.forget_consumer(self.consumer_id);
-                if matches!(other, Err(ClientError::Elapsed { .. })) {
-                    // The broker may open it yet: it should not keep it.
-                    self.close_unanswered();
-                }
-                return Err(match other {
-                    Ok(command) => unexpected(&command),
-                    Err(error) => error,
-                });
+        let opening = Opening::new(&connection, Handle::Consumer(self.consumer_id));
+        match connection.request("a subscription", |id| self.subscribe_command(id)).await {
+            Ok(Command::Success(_)) => opening.opened(),
+            Ok(other) => return Err(unexpected(&other)),
+            Err(error @ ClientError::Refused { .. }) => {
+                opening.refused();
+                return Err(error);
             }
+            Err(error) => return Err(error),
         }
         self.lost = false;
         self.used = 0;
         self.permits = 0;
         self.give_permits(self.options.receiver_queue.max(1));
         Ok(())
-    }
-
-    fn close_unanswered(&self) {
-        self.connection.push_command(&Command::CloseConsumer(proto::CommandCloseConsumer {
-            consumer_id: self.consumer_id,
-            request_id: UNANSWERED,
-            ..Default::default()
-        }));
     }
 
     fn subscribe_command(&self, request_id: u64) -> Command {

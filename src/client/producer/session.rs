@@ -11,6 +11,7 @@ use super::{ProducerEvent, ProducerInput, Queued, Ticket};
 use crate::client::connection::Connection;
 use crate::client::error::{ClientError, SendError};
 use crate::client::message::{MessageId, OutgoingMessage};
+use crate::client::opening::{Handle, Opening};
 use crate::client::options::ProducerOptions;
 use crate::client::pulsar_client::{PulsarClient, unexpected};
 use crate::domain::{Instant, Position, TopicName};
@@ -18,9 +19,6 @@ use crate::frontend::pulsar::codec::proto::ServerError;
 use crate::frontend::pulsar::codec::{Command, proto};
 use crate::mutant;
 use crate::runtime::{Mailbox, MailboxSender};
-
-/// The request id of what nobody waits for.
-const UNANSWERED: u64 = u64::MAX - 1;
 
 /// A frame without outcome.
 struct Pending {
@@ -113,6 +111,7 @@ async fn open_once(
 ) -> Result<(Arc<Connection>, proto::CommandProducerSuccess), ClientError> {
     let connection = client.topic_connection(topic).await?;
     connection.route_producer(producer_id, inbox.clone(), session)?;
+    let opening = Opening::new(&connection, Handle::Producer(producer_id));
     let answer = connection
         .request("a new producer", |request_id| {
             Command::Producer(proto::CommandProducer {
@@ -127,22 +126,16 @@ async fn open_once(
         })
         .await;
     match answer {
-        Ok(Command::ProducerSuccess(success)) => Ok((connection, success)),
-        other => {
-            connection.forget_producer(producer_id);
-            if matches!(other, Err(ClientError::Elapsed { .. })) {
-                // The broker may open it yet: it should not keep it.
-                connection.push_command(&Command::CloseProducer(proto::CommandCloseProducer {
-                    producer_id,
-                    request_id: UNANSWERED,
-                    ..Default::default()
-                }));
-            }
-            Err(match other {
-                Ok(command) => unexpected(&command),
-                Err(error) => error,
-            })
+        Ok(Command::ProducerSuccess(success)) => {
+            opening.opened();
+            Ok((connection, success))
         }
+        Ok(other) => Err(unexpected(&other)),
+        Err(error @ ClientError::Refused { .. }) => {
+            opening.refused();
+            Err(error)
+        }
+        Err(error) => Err(error),
     }
 }
 
