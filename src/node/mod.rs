@@ -22,7 +22,7 @@ use crate::bookie::Bookie;
 use crate::broker::Broker;
 use crate::frontend::admin::AdminFrontend;
 use crate::frontend::grpc::GrpcFrontend;
-use crate::frontend::pulsar::PulsarFrontend;
+use crate::frontend::pulsar::{PulsarCounts, PulsarFrontend};
 use crate::ledger::LedgerClient;
 use crate::ledger::repair::{RepairService, RepairStats};
 use crate::metadata::{Metadata, ReplicatedMetadata};
@@ -107,6 +107,11 @@ impl Node {
     /// The broker, if the node has that role.
     pub fn broker(&self) -> Option<&Broker> {
         self.broker.as_ref().map(|part| &part.broker)
+    }
+
+    /// Connections of Pulsar clients, if the node has that role.
+    pub fn pulsar_counts(&self) -> Option<PulsarCounts> {
+        self.broker.as_ref().map(|part| part.pulsar.counters().read())
     }
 
     /// The broker's client of ledgers, if the node has that role.

@@ -145,11 +145,7 @@ pub const MUTANTS: &[Mutant] = &[
     on(Standalone, "D-ackset", 1, "the unacknowledged part of a batch is skipped"),
     on(Standalone, "D-lost", 2, "what a gone consumer held is not given to others"),
     on(Standalone, "D-permit", 1, "permits are not taken for batches"),
-    unit(
-        "client::tests::the_connections_of_a_client",
-        "C-connections",
-        "a client that is gone stays connected",
-    ),
+    on(Standalone, "C-connections", 1, "a client that is gone stays connected"),
     scenario(
         "subscribers::joining_can_be_given_up",
         "C-opening",

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::checkers::{Finding, Holder, final_chain, full_replication, holder, replicas_agree};
+use super::checkers::{
+    Finding, Holder, final_chain, full_replication, holder, nothing_left_behind, replicas_agree,
+};
 use super::clients::{Clients, Machine, Outcome, SETUP_LIMIT, Stage, TICK};
 use super::cluster::Cluster;
 use super::history::{HistoryClock, SharedHistory};
@@ -23,6 +25,11 @@ const OPERATOR_LIMIT: Duration = Duration::from_secs(120);
 const REPAIR_LIMIT: Duration = Duration::from_secs(240);
 /// Between two looks at that.
 const REPAIR_LOOK: Duration = Duration::from_secs(3);
+/// Longest time that brokers keep what clients had that are gone. A connection of which one end knows nothing is
+/// silent for two keep-alive intervals, a minute, before it is given up.
+const LEFT_BEHIND_LIMIT: Duration = Duration::from_secs(90);
+/// Between two looks at that.
+const LEFT_BEHIND_LOOK: Duration = Duration::from_secs(1);
 
 /// The simulated world as the place of a run.
 struct SimStage {
@@ -163,6 +170,7 @@ impl Run {
         self.look_at_properties().await;
         if outcome.recovered_after.is_some() {
             self.clients.look_at_the_rest(outcome).await;
+            self.await_nothing_left(outcome).await;
         }
         self.read_chains().await;
         self.clients.judge(outcome);
@@ -252,6 +260,32 @@ impl Run {
             }
         }
         outcome.findings.push(("full_replication".to_owned(), finding));
+    }
+
+    /// All clients are gone now, and so must be what brokers had of them.
+    async fn await_nothing_left(&mut self, outcome: &mut Outcome) {
+        let until = self.clients.stage.now() + LEFT_BEHIND_LIMIT;
+        let mut finding = Finding::default();
+        loop {
+            let nodes: Vec<_> =
+                self.clients.stage.cluster.nodes.iter().filter_map(|node| node.serving()).collect();
+            let work = async move { nothing_left_behind(&nodes).await };
+            let looked =
+                self.clients.while_supervised("look for what is left", work, SETUP_LIMIT).await;
+            match looked.unwrap_or(Err("nobody answers".to_owned())) {
+                Ok(compared) => {
+                    finding.compared = compared;
+                    break;
+                }
+                Err(left) if self.clients.stage.now() >= until => {
+                    let detail = format!("{LEFT_BEHIND_LIMIT:?} after all clients left: {left}");
+                    finding.broken("P8", "nothing_left_behind", detail);
+                    break;
+                }
+                Err(_) => self.clients.supervise(LEFT_BEHIND_LOOK).await,
+            }
+        }
+        outcome.findings.push(("nothing_left_behind".to_owned(), finding));
     }
 
     async fn check_replicas(&mut self) -> Finding {
