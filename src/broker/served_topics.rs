@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use tokio::sync::{OnceCell, Semaphore, oneshot};
 
 use super::managed_ledger::{ManagedLedgerEnvironment, ManagedLedgerError};
-use super::ownership::{Bundle, Traffic};
+use super::ownership::{Bundle, Traffic, is_owned_still};
 use super::service::BrokerError;
 use super::topic::{LoadError, ProducerNames, Topic, load};
 use crate::domain::TopicName;
@@ -233,7 +233,9 @@ impl ServedTopics {
             // Held until the topic is in its slot: `stop` waits for all of them.
             let permit = owned.loads.acquire().await;
             let loaded = match &permit {
-                Ok(_) if owned.lock().is_current(&lease) => owned.load_now(&name, create).await,
+                Ok(_) if owned.lock().is_current(&lease) => {
+                    owned.load_now(&name, &lease, create).await
+                }
                 Ok(_) => Err(BrokerError::NotServed(name.clone())),
                 Err(_) => Err(BrokerError::NotReady("the broker is stopping".to_owned())),
             };
@@ -242,7 +244,13 @@ impl ServedTopics {
         Ok((answer, true))
     }
 
-    async fn load_now(self: &Arc<Self>, name: &TopicName, create: bool) -> Loaded {
+    async fn load_now(self: &Arc<Self>, name: &TopicName, lease: &Lease, create: bool) -> Loaded {
+        let (bundle, epoch) = lease;
+        // Another broker may own the bundle, of which no watch has told here yet. Loading would fence it.
+        if !is_owned_still(&self.environment.metadata, bundle, *epoch).await? {
+            reached!("broker: a topic to be loaded was another broker's");
+            return Err(BrokerError::NotServed(name.clone()));
+        }
         self.start_number().await?;
         let (_, names) = self.start.get().ok_or_else(|| {
             BrokerError::NotReady("this start of the broker has no number yet".to_owned())

@@ -50,6 +50,12 @@ pub struct Cuts {
     /// Most consumers of a topic's Shared subscription; one at least.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumers: Option<u32>,
+    /// Most messages a consumer lets come before it takes them; one at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver_queue: Option<u32>,
+    /// Most entries of a ledger, a topic's or a cursor's; one at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger_entries: Option<u32>,
     /// Nobody consumes in the storm.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub consumes_late: bool,
@@ -109,6 +115,10 @@ impl Cuts {
         few(&mut plan.topics, self.topics, 1);
         few(&mut plan.producers, self.producers, 1);
         few(&mut plan.shared_consumers, self.consumers, 1);
+        few(&mut plan.receiver_queue, self.receiver_queue, 1);
+        let entries = self.ledger_entries.map_or(u64::MAX, |most| most.max(1).into());
+        plan.ledger_entries_max = plan.ledger_entries_max.min(entries);
+        plan.cursor_ledger_entries_max = plan.cursor_ledger_entries_max.min(entries);
         plan.consumes_late = self.consumes_late;
         few(&mut plan.register_clients, self.register_clients, 0);
         plan.messages_max = self.messages.unwrap_or(u64::MAX);
@@ -154,12 +164,15 @@ mod tests {
             topics: Some(0),
             producers: Some(0),
             consumers: Some(0),
+            receiver_queue: Some(0),
+            ledger_entries: Some(0),
             register_clients: Some(0),
             ..Cuts::default()
         };
         let plan = Plan::of(&Trial { cuts, ..trial.clone() });
         assert_eq!(plan.safety_phase, Duration::from_millis(500));
         assert_eq!((plan.topics, plan.producers, plan.shared_consumers), (1, 1, 1));
+        assert_eq!((plan.receiver_queue, plan.ledger_entries_max), (1, 1));
         assert_eq!(plan.register_clients, 0);
         let Shape { metadata, bookies, brokers, quorum, .. } = plan.shape;
         assert_eq!((metadata, bookies, brokers), (1, quorum.ensemble as usize, 1));

@@ -154,6 +154,10 @@ pub const MARKS: &[ListedMark] = &[
     unit("wait::with_too_many_waiting", "bookie: too many wait for a last add confirmed"),
     unit("damage::a_torn_group_stays", "bookie: torn journal group at the end"),
     seeds(1_000, "bookie: two fences race"),
+    unit(
+        "broker::tests::lifecycle::a_topic_of_another_owner",
+        "broker: a topic to be loaded was another broker's",
+    ),
     hard(
         "as many topics as the bound allows, at once",
         "broker: too many topics wait to be loaded",
@@ -196,6 +200,7 @@ pub const MARKS: &[ListedMark] = &[
     hard("two owners open one cursor at once", "cursor: lost a claim"),
     seeds(40, "cursor: only a change written"),
     seeds(100, "cursor: recovered from a state and changes"),
+    unit("managed_ledger::tests::who_loses_a_cursor", "cursor: taken by another owner"),
     property(
         "dispatch_model::failover_delivers_everything_to",
         "dispatch: active consumer ousted by a better one",

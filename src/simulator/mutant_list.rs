@@ -91,12 +91,22 @@ pub const MUTANTS: &[Mutant] = &[
         "B-deposed",
         "nobody tells a broker that its bundle was taken",
     ),
+    unit(
+        "managed_ledger::tests::who_loses_a_cursor",
+        "B-cursor-lost",
+        "a topic goes on without a cursor that another owner has taken",
+    ),
     on(Swarm, "B-epoch", 20, "a new owner keeps the topic's epoch"),
     on(Swarm, "B-fence", 2, "a new owner reads the last ledger without fencing its writer"),
     scenario(
         "ownership::a_topic_loaded_after",
         "B-late-load",
         "a topic loaded after its bundle was given up is served",
+    ),
+    unit(
+        "broker::tests::lifecycle::a_topic_of_another_owner",
+        "B-late-loader",
+        "a topic is loaded although its bundle has another owner by now",
     ),
     unit(
         "broker::ownership::tests::owners_never",

@@ -209,6 +209,8 @@ pub struct Plan {
     pub shared_consumers: u32,
     /// Consumers begin when everything is healed.
     pub consumes_late: bool,
+    /// Messages a consumer lets come before it takes them.
+    pub receiver_queue: u32,
     /// Acknowledgements a consumer has under way.
     pub ack_window: u32,
     /// A ledger is rolled over at this many entries.
@@ -332,6 +334,7 @@ impl Plan {
             body_bytes: draw.pick("body", &[(16, 64), (16, 1024), (512, 8192)]),
             shared_consumers: draw.between("shared consumers", 1, 3) as u32,
             consumes_late: false,
+            receiver_queue: 50,
             ack_window: draw.pick("ack window", &[2, 8, 32]),
             ledger_entries_max: draw.pick("ledger entries", &[10, 50, 300, 100_000]),
             write_cache_bytes: draw.pick("write cache", &[16 * 1024, 128 * 1024, 4 * 1024 * 1024]),

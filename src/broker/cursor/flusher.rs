@@ -47,7 +47,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
         match inner.flush().await {
             Ok(()) => {}
             Err(StoreError::Deposed) => {
-                inner.end();
+                inner.deposed();
                 return;
             }
             Err(StoreError::Failed(error)) => {

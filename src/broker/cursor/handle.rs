@@ -27,6 +27,8 @@ pub(in crate::broker) struct CursorPlace {
     pub(in crate::broker) config: BrokerConfig,
     pub(in crate::broker) topic: String,
     pub(in crate::broker) chain: Arc<Mutex<Chain>>,
+    /// Told why when another owner has taken a cursor: the topic is served elsewhere, or must be taken over again.
+    pub(in crate::broker) on_deposed: Arc<dyn Fn(String) + Send + Sync>,
 }
 
 pub(super) struct Guarded {
@@ -111,17 +113,26 @@ impl Inner {
         written
     }
 
-    /// Nothing is taken or written any more.
-    pub(super) fn end(&self) {
-        let waiters = {
+    /// Another owner has the cursor, unless it has ended here before.
+    pub(super) fn deposed(&self) {
+        if self.end() && !mutant!("B-cursor-lost") {
+            reached!("cursor: taken by another owner");
+            (self.place.on_deposed)(format!("another owner has taken cursor {}", self.name));
+        }
+    }
+
+    /// Nothing is taken or written any more. False if that was so before.
+    pub(super) fn end(&self) -> bool {
+        let (waiters, had_ended) = {
             let mut guarded = lock(&self.guarded);
-            guarded.ended = true;
-            std::mem::take(&mut guarded.waiters)
+            let had_ended = std::mem::replace(&mut guarded.ended, true);
+            (std::mem::take(&mut guarded.waiters), had_ended)
         };
         for waiter in waiters {
             let _ = waiter.send(Err(AckError::OutcomeUnknown("the cursor ended".to_owned())));
         }
         self.work.notify_one();
+        !had_ended
     }
 }
 

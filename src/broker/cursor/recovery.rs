@@ -30,13 +30,27 @@ pub(super) struct Recovered {
 pub(in crate::broker) async fn recover_cursors(
     place: &CursorPlace,
 ) -> Result<BTreeMap<String, Cursor>, ManagedLedgerError> {
-    let prefix = prefix(&place.topic);
     let mut cursors = BTreeMap::new();
+    match recover_into(&mut cursors, place).await {
+        Ok(()) => Ok(cursors),
+        Err(error) => {
+            // Their tasks must not outlive the attempt.
+            cursors.values().for_each(Cursor::abandon);
+            Err(error)
+        }
+    }
+}
+
+async fn recover_into(
+    cursors: &mut BTreeMap<String, Cursor>,
+    place: &CursorPlace,
+) -> Result<(), ManagedLedgerError> {
+    let prefix = prefix(&place.topic);
     let mut after: Option<String> = None;
     loop {
         let page = place.metadata.list(&prefix, after.as_deref(), PAGE).await;
         let page = page.map_err(|error| ManagedLedgerError::Metadata(error.to_string()))?;
-        let Some((last, _)) = page.last() else { return Ok(cursors) };
+        let Some((last, _)) = page.last() else { return Ok(()) };
         after = Some(last.clone());
         for (key, _) in &page {
             let Some(name) = name_of(&place.topic, key) else { continue };

@@ -55,6 +55,8 @@ pub(super) struct Shared {
     pub(super) closed: AtomicBool,
     pub(super) readers: Mutex<VecDeque<(LedgerId, Arc<LedgerReader>)>>,
     pub(super) read_ahead: Mutex<VecDeque<ReadAheadRun>>,
+    /// Of the log's task.
+    pub(super) inputs: MailboxSender<Input>,
 }
 
 impl Shared {
@@ -108,6 +110,10 @@ impl Shared {
             config: self.environment.config.clone(),
             topic: self.name.clone(),
             chain: Arc::clone(&self.chain),
+            on_deposed: {
+                let inputs = self.inputs.clone();
+                Arc::new(move |reason| drop(inputs.push(Input::Fence(reason))))
+            },
         }
     }
 }

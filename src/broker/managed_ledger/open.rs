@@ -47,6 +47,7 @@ pub(super) async fn open(
         };
         let next_number = chain.next_number();
         let token = chain.stream.map_or(0, |stream| stream.token);
+        let (inputs, receiver) = mailbox(INBOX);
         let shared = Arc::new(Shared {
             environment,
             name: name.to_owned(),
@@ -59,10 +60,10 @@ pub(super) async fn open(
             closed: AtomicBool::new(false),
             readers: Mutex::new(VecDeque::new()),
             read_ahead: Mutex::new(VecDeque::new()),
+            inputs: inputs.clone(),
         });
         let cursors = recover_cursors(&shared.cursor_place()).await?;
         *super::handle::lock(&shared.cursors) = cursors;
-        let (inputs, receiver) = mailbox(INBOX);
         let machine = Machine::new(limits, next_index)
             .numbered(next_number, token)
             .writing(shared.environment.config.formats.writes);

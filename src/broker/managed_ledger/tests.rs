@@ -200,6 +200,53 @@ fn a_former_owner_cannot_prove_that_it_is_one() {
     });
 }
 
+/// Somebody who began to take the topic over claims a cursor after this owner has, and gets no further: nothing that
+/// is acknowledged here can be stored any more.
+#[test]
+fn who_loses_a_cursor_gives_the_topic_up() {
+    run(|| async {
+        let world = world();
+        let (ledger, recorder) = open(&world).await;
+        let cursor = ledger.open_cursor("s", InitialPosition::Earliest, Vec::new()).await.unwrap();
+        ledger.append(entries(0..3));
+        let positions = recorder.positions(3).await;
+        let metadata = &world.environment.metadata;
+        let (key, record) = metadata.list("/cursors/", None, 1).await.unwrap().remove(0);
+        let claimed = metadata.put(&key, record.value, Expect::Version(record.version), None);
+        claimed.await.unwrap();
+        assert!(cursor.acknowledge(ack(positions[0])).await.unwrap().is_err());
+        let lost = async {
+            while recorder.fenced.lock().unwrap().is_none() {
+                recorder.news.notified().await;
+            }
+        };
+        let clock = &world.environment.runtime.clock;
+        clock.timeout(Duration::from_secs(5), lost).await.expect("the topic goes on without it");
+        let (second, _) = open(&world).await;
+        let cursor = second.open_cursor("s", InitialPosition::Earliest, Vec::new()).await.unwrap();
+        assert_eq!(cursor.acknowledge(ack(positions[0])).await.unwrap(), Ok(()));
+    });
+}
+
+#[test]
+fn a_cursor_that_is_deleted_takes_no_topic_along() {
+    run(|| async {
+        let world = world();
+        let (ledger, recorder) = open(&world).await;
+        ledger.append(entries(0..3));
+        let positions = recorder.positions(3).await;
+        let start = InitialPosition::Earliest;
+        let cursor = ledger.open_cursor("s", start, Vec::new()).await.unwrap();
+        let answer = cursor.acknowledge(ack(positions[0]));
+        ledger.delete_cursor("s").await.unwrap();
+        // Stored before or not: it is answered.
+        let _ = answer.await.unwrap();
+        ledger.append(entries(3..6));
+        recorder.positions(6).await;
+        assert_eq!(*recorder.fenced.lock().unwrap(), None);
+    });
+}
+
 #[test]
 fn entries_of_unknown_fate_are_decided_not_doubled() {
     run(|| async {

@@ -23,5 +23,6 @@ pub(super) use handle::Ownership;
 pub use handle::{Located, OwnershipConfig};
 pub use load::LoadFigures;
 pub(super) use load_meter::Traffic;
+pub(super) use record::is_owned_still;
 pub use record::{BrokerInstance, BrokerRecord};
 pub use registration::BrokerAddresses;

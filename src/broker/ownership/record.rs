@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::bundle::Bundle;
 use super::load::LoadFigures;
 use super::registration::BrokerAddresses;
+use crate::broker::service::BrokerError;
 use crate::domain::NamespaceName;
+use crate::metadata::Metadata;
+use crate::mutant;
 
 /// Prefix of registrations.
 pub(in crate::broker) const BROKERS_PREFIX: &str = "/brokers/";
@@ -123,6 +126,17 @@ impl OwnershipRecord {
         }
         Ok(record)
     }
+}
+
+/// Whether whoever took a bundle with this epoch still owns it, by metadata. Without a record nobody shares bundles.
+pub(in crate::broker) async fn is_owned_still(
+    metadata: &Metadata,
+    bundle: &Bundle,
+    epoch: u64,
+) -> Result<bool, BrokerError> {
+    let Some(found) = metadata.get(&OwnershipRecord::key(bundle)).await? else { return Ok(true) };
+    let record = OwnershipRecord::decode(&found.value).map_err(BrokerError::Metadata)?;
+    Ok((record.owner.is_some() && record.epoch == epoch) || mutant!("B-late-loader"))
 }
 
 /// How many bundles a namespace has.

@@ -13,7 +13,7 @@ use crate::broker::{
 use crate::domain::{TopicName, WallTime};
 use crate::ledger::testing::{FakeBookies, FakeMetadata};
 use crate::ledger::{LedgerClient, LedgerConfig, Quorum};
-use crate::metadata::Metadata;
+use crate::metadata::{Expect, Metadata, MetadataClient};
 use crate::runtime::real;
 
 /// A broker and what it stands on.
@@ -51,6 +51,17 @@ impl Cluster {
     /// Another broker over the same metadata and bookies.
     pub(super) fn another(&self) -> Self {
         Self::over(Arc::clone(&self.metadata), Arc::clone(&self.bookies), self.config.clone())
+    }
+
+    /// Writes a record of metadata, whoever it belongs to.
+    pub(super) async fn put(&self, key: &str, value: &'static str) {
+        let value = Bytes::from_static(value.as_bytes());
+        self.metadata.put(key, value, Expect::Any, None).await.expect("metadata in memory");
+    }
+
+    /// Whether metadata has a record.
+    pub(super) async fn has(&self, key: &str) -> bool {
+        self.metadata.get(key).await.expect("metadata in memory").is_some()
     }
 
     pub(super) async fn topic(&self, name: &str) -> Topic {

@@ -84,6 +84,29 @@ fn a_stopped_broker_loads_nothing() {
     });
 }
 
+/// Its bundle has another owner by now, of which no watch has told: it must not be fenced there.
+#[test]
+fn a_topic_of_another_owner_is_not_loaded() {
+    in_runtime(|| async {
+        let cluster = Cluster::new();
+        let bundle = cluster.broker.bundle_of(&name("t")).await.expect("metadata in memory");
+        let owned = format!("/ownership/{bundle}");
+        for record in [
+            r#"{"format":1,"owner":9,"epoch":2}"#,
+            // Released by whoever took it with the epoch that is known here.
+            r#"{"format":1,"owner":null,"epoch":1}"#,
+        ] {
+            cluster.put(&owned, record).await;
+            let refused = cluster.broker.topic(&name("t"), true).await;
+            assert!(matches!(refused.err(), Some(BrokerError::NotServed(_))), "{record}");
+            assert!(!cluster.has("/topics/persistent://public/default/t").await, "{record}");
+        }
+        cluster.put(&owned, r#"{"format":1,"owner":9,"epoch":1}"#).await;
+        cluster.topic("t").await;
+        assert!(cluster.has("/topics/persistent://public/default/t").await);
+    });
+}
+
 #[test]
 fn a_topic_taken_over_closes_here_and_loses_nothing_stored() {
     in_runtime(|| async {

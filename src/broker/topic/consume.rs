@@ -171,6 +171,8 @@ impl TopicTask {
         } else {
             self.drive(&address.subscription, Event::Left { consumer: key, first_unacked });
         }
+        let topic = &self.shared.name;
+        tracing::debug!(%topic, subscription = %address.subscription, consumer = key.0, "consumer left");
         removed
     }
 

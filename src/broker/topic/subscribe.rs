@@ -168,6 +168,10 @@ impl TopicTask {
         let (priority, epoch) = (options.priority_level, options.consumer_epoch);
         let consumer = ConnectedConsumer::new(options, sink, self.now);
         let permits = Arc::clone(&consumer.permits);
+        tracing::debug!(
+            topic = %self.shared.name, subscription = %name, consumer = key.0, id = consumer.options.consumer_id,
+            address = consumer.options.connection.address, "consumer joined"
+        );
         subscription.consumers.insert(key, consumer);
         subscription.expires_at = None;
         let address = ConsumerAddress { subscription: Arc::clone(&name), key };

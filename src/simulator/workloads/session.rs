@@ -76,6 +76,9 @@ impl WorkloadContext {
             };
             Note::from(Noted::SessionEnded).text(format!("{who}: {reason}"))
         });
+        if let Err(error) = &session {
+            tracing::debug!(who, %error, "a session ended");
+        }
         if let Err(error) = session
             && error.is_violation
         {
@@ -85,7 +88,11 @@ impl WorkloadContext {
 }
 
 /// A connected client.
-pub struct WorkloadClient(PulsarClient);
+pub struct WorkloadClient {
+    client: PulsarClient,
+    /// Of its consumers, messages.
+    receiver_queue: u32,
+}
 
 /// The outcome of one send, to come.
 pub struct Receipt(SendTicket);
@@ -134,7 +141,8 @@ impl WorkloadClient {
         let first = context.runtime.random.below(brokers.len() as u64) as usize;
         brokers.rotate_left(first);
         let brokers = brokers.join(",");
-        Ok(Self(PulsarClient::connect(&context.runtime, &brokers, options).await?))
+        let client = PulsarClient::connect(&context.runtime, &brokers, options).await?;
+        Ok(Self { client, receiver_queue: context.plan.receiver_queue })
     }
 
     /// Opens a producer.
@@ -150,7 +158,7 @@ impl WorkloadClient {
             reconnect: false,
             ..ProducerOptions::default()
         };
-        Ok(WorkloadProducer(self.0.producer(topic, options).await?))
+        Ok(WorkloadProducer(self.client.producer(topic, options).await?))
     }
 
     /// Joins a subscription that begins at the first message.
@@ -163,12 +171,12 @@ impl WorkloadClient {
         let options = ConsumerOptions {
             subscription_type,
             start: StartPosition::Earliest,
-            receiver_queue: 50,
+            receiver_queue: self.receiver_queue,
             subscription_properties: vec![property()],
             reconnect: false,
             ..ConsumerOptions::default()
         };
-        Ok(WorkloadConsumer(self.0.consumer(topic, subscription, options).await?))
+        Ok(WorkloadConsumer(self.client.consumer(topic, subscription, options).await?))
     }
 
     /// Opens a reader at the first message.
@@ -179,7 +187,7 @@ impl WorkloadClient {
             reconnect: false,
             ..ConsumerOptions::default()
         };
-        Ok(WorkloadConsumer(self.0.consumer(topic, "reader", options).await?))
+        Ok(WorkloadConsumer(self.client.consumer(topic, "reader", options).await?))
     }
 }
 

@@ -217,7 +217,7 @@ fn shrink_all(outcomes: &[Outcome], budget: Duration, jobs: usize) -> u8 {
             continue;
         };
         let whole = catch.report.clone();
-        if let Some(shrunk) = shrink(whole.clone(), budget, jobs) {
+        if let Some(shrunk) = shrink(whole.clone(), false, budget, jobs) {
             let smallness = Smallness::new(outcome.mutant.name, &whole, &shrunk);
             complain(&smallness);
             all.push(smallness);

@@ -25,6 +25,9 @@ pub(super) struct ShrinkOptions {
     seed: u64,
     #[command(flatten)]
     trial: TrialOptions,
+    /// A smaller run may break any promise, for any checker: one bug shows in many ways, but so may another one.
+    #[arg(long)]
+    any: bool,
     /// Try for so long after the first run; runs under way are finished.
     #[arg(long, default_value = "60s", value_parser = parse_time, value_name = "TIME")]
     budget: Duration,
@@ -45,7 +48,7 @@ pub(super) fn run(options: &ShrinkOptions) -> u8 {
     if let Some(wanted) = report.violations.first() {
         complain(wanted);
     }
-    let Some(shrunk) = shrink(report, options.budget, jobs(options.jobs)) else {
+    let Some(shrunk) = shrink(report, options.any, options.budget, jobs(options.jobs)) else {
         complain(&format_args!(
             "seed {} breaks no promise: there is nothing to shrink",
             trial.seed

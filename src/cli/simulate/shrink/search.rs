@@ -3,8 +3,8 @@
 //! What makes runs cheaper is left out first. A bug that needs two things to happen at the same moment is often gone with the
 //! first message that is left out, although it does not need that message: only the moments have moved. So a candidate
 //! is tried with other latencies as well, the more of them the longer nothing else helps. And as there are many small runs in
-//! the time of a large one, other seeds are tried with the same settings, few messages and few strikes: one that
-//! breaks the same promise is a better beginning.
+//! the time of a large one, other seeds are tried, with the same settings and with their own, few messages and few
+//! strikes: one that breaks the same promise is a better beginning.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -40,6 +40,9 @@ const SMALL: [(u64, u64); 4] = [(1, 1), (3, 1), (4, 2), (8, 3)];
 /// A run with at most so many strikes and operations is small enough to go on from.
 const SMALL_ENOUGH: (usize, u64) = (3, 10);
 
+/// What windows of consumers and ledgers are made: a bug at their end needs no more messages than that.
+const WINDOWS: [u32; 2] = [2, 10];
+
 /// A client of metadata asks about every so many milliseconds.
 const REGISTER_PAUSE_MS: u64 = 80;
 
@@ -60,9 +63,11 @@ pub(in crate::cli::simulate) struct Shrunk {
     pub(in crate::cli::simulate) took: Duration,
 }
 
-/// Leaves out of a failed run what it does not need; none if it did not fail.
+/// Leaves out of a failed run what it does not need; none if it did not fail. A smaller one must break the same promise
+/// for the same checker or, with `any`, some promise; of a planted bug any will do that is not broken without it.
 pub(in crate::cli::simulate) fn shrink(
     report: Report,
+    any: bool,
     budget: Duration,
     jobs: usize,
 ) -> Option<Shrunk> {
@@ -72,13 +77,16 @@ pub(in crate::cli::simulate) fn shrink(
         trial,
         report,
         wanted,
+        any,
         end: started + budget,
         jobs,
         runs: 1,
         effort: EFFORTS[0],
         timings: 0,
     };
-    shrinking.pass();
+    shrinking.end = started + budget / 4;
+    shrinking.coarse_pass();
+    shrinking.end = started + budget;
     shrinking.begin_anew();
     for effort in &EFFORTS {
         shrinking.effort = *effort;
@@ -103,8 +111,10 @@ fn calls(report: &Report) -> u64 {
 struct Shrinking {
     trial: Trial,
     report: Report,
-    /// The first violation of the whole run: a smaller one must break the same promise for the same checker.
+    /// The first violation of the whole run.
     wanted: Violation,
+    /// Others will do.
+    any: bool,
     end: Instant,
     jobs: usize,
     runs: u64,
@@ -118,7 +128,7 @@ impl Shrinking {
         Instant::now() < self.end
     }
 
-    /// Looks for a small run of another seed, for half of the time that is left, with the kinds of fault that are still there.
+    /// Looks for a small run of another seed, with the same settings or with its own, for half of the time that is left, with the kinds of fault that are still there.
     fn begin_anew(&mut self) {
         let is_small = self.report.strikes.len() <= SMALL_ENOUGH.0
             && operations(&self.report) <= SMALL_ENOUGH.1;
@@ -127,7 +137,6 @@ impl Shrinking {
             return;
         }
         let until = now + (self.end - now) / 2;
-        let whole = Plan::of(&Trial { cuts: Cuts::default(), ..self.trial.clone() });
         let kinds: BTreeSet<FaultKind> =
             self.report.strikes.iter().map(|strike| strike.kind).collect();
         let mut base = self.trial.clone();
@@ -137,8 +146,13 @@ impl Shrinking {
             if Instant::now() >= until {
                 return;
             }
+            let same = base.settings.unwrap_or(base.seed);
+            let of_settings = |settings| {
+                let base = Trial { seed, settings, ..base.clone() };
+                SMALL.map(|size| (0, small_trial(&base, size)))
+            };
             let trials: Vec<(usize, Trial)> =
-                SMALL.iter().map(|size| (0, small_trial(&base, &whole, seed, *size))).collect();
+                [of_settings(Some(same)), of_settings(None)].into_iter().flatten().collect();
             // Few messages may become many when clients have to try again.
             let has_fewer = |one: &Report, than: &Report| operations(one) < operations(than);
             if self.first_of(trials, has_fewer).is_some() {
@@ -150,10 +164,21 @@ impl Shrinking {
     /// Tries everything once; true if another time may help.
     fn pass(&mut self) -> bool {
         let before = self.trial.cuts.clone();
+        self.coarse_pass();
+        self.leave_out_steps();
+        // Other latencies alone are no progress.
+        let timing = self.trial.cuts.timing;
+        self.trial.cuts != Cuts { timing, ..before } && self.has_time()
+    }
+
+    /// Everything but single messages and calls.
+    fn coarse_pass(&mut self) {
+        let before = &self.trial.cuts;
         if self.wanted.promise == "P6" && before.patience_ms.is_none() {
             self.first(&[PATIENCE_MS], |cuts, to| cuts.patience_ms = Some(*to));
         }
         self.leave_out_workloads();
+        self.narrow();
         self.leave_out_nodes_and_clients();
         let plan = Plan::of(&self.trial);
         let storm_ms = u64::try_from(plan.safety_phase.as_millis()).unwrap_or(u64::MAX);
@@ -166,10 +191,6 @@ impl Shrinking {
             let calls = plan.register_calls_max.min(calls(&self.report));
             self.lower(calls, 0, |cuts, to| cuts.register_calls = Some(to));
         }
-        self.leave_out_steps();
-        // Other latencies alone are no progress.
-        let timing = self.trial.cuts.timing;
-        self.trial.cuts != Cuts { timing, ..before } && self.has_time()
     }
 
     fn leave_out_workloads(&mut self) {
@@ -179,6 +200,18 @@ impl Shrinking {
             let is_idle = |workload: &Workload| can_be(workload) && !kept.contains(workload);
             cuts.idle = Workload::ALL.iter().copied().filter(is_idle).collect();
         });
+    }
+
+    /// Few messages fill a small window.
+    fn narrow(&mut self) {
+        let plan = Plan::of(&self.trial);
+        let smaller = |than: u64| -> Vec<u32> {
+            WINDOWS.iter().copied().filter(|window| u64::from(*window) < than).collect()
+        };
+        self.first(&smaller(plan.receiver_queue.into()), |cuts, to| {
+            cuts.receiver_queue = Some(*to)
+        });
+        self.first(&smaller(plan.ledger_entries_max), |cuts, to| cuts.ledger_entries = Some(*to));
     }
 
     fn leave_out_nodes_and_clients(&mut self) {
@@ -268,7 +301,7 @@ impl Shrinking {
             });
             let found = reports
                 .into_iter()
-                .find(|(_, report)| self.is_wanted(report) && is_better(report, &self.report));
+                .find(|(_, report)| is_better(report, &self.report) && self.is_wanted(report));
             if let Some((place, report)) = found {
                 self.trial = report.trial.clone();
                 self.report = report;
@@ -278,16 +311,29 @@ impl Shrinking {
         None
     }
 
-    fn is_wanted(&self, report: &Report) -> bool {
+    fn is_wanted(&mut self, report: &Report) -> bool {
         let is_it = |violation: &Violation| {
             violation.promise == self.wanted.promise && violation.checker == self.wanted.checker
         };
-        report.violations.iter().any(is_it)
+        if report.violations.iter().any(is_it) {
+            return true;
+        }
+        // A run that hangs or is killed says nothing about what was looked for.
+        if report.violations.first().is_none_or(|violation| violation.checker == "process") {
+            return false;
+        }
+        if report.trial.mutant.is_none() {
+            return self.any;
+        }
+        // The bug shows in another way, unless the run fails without it.
+        self.runs += 1;
+        run_apart(&Trial { mutant: None, ..report.trial.clone() }).violations.is_empty()
     }
 }
 
-/// A run with the settings of `trial` and other draws, in which few messages are sent, at some moment, and few strikes come.
-fn small_trial(trial: &Trial, whole: &Plan, seed: u64, (steps, strikes): (u64, u64)) -> Trial {
+/// A run in which few messages are sent, at some moment, and few strikes come.
+fn small_trial(trial: &Trial, (steps, strikes): (u64, u64)) -> Trial {
+    let (seed, whole) = (trial.seed, Plan::of(&Trial { cuts: Cuts::default(), ..trial.clone() }));
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     // Strikes come after the first interval, up to two intervals apart.
     let storm_ms = millis(whole.fault_interval).saturating_mul(2 * strikes + 1);
@@ -301,7 +347,7 @@ fn small_trial(trial: &Trial, whole: &Plan, seed: u64, (steps, strikes): (u64, u
             })
             .collect()
     };
-    let mut trial = Trial { seed, settings: trial.settings.or(Some(trial.seed)), ..trial.clone() };
+    let mut trial = trial.clone();
     let plan = Plan::of(&trial);
     let producers = u64::from(plan.topics) * u64::from(plan.producers);
     let cuts = &mut trial.cuts;
@@ -326,7 +372,8 @@ mod tests {
         let trial = Trial::new(4, Topology::Swarm);
         let whole = Plan::of(&trial);
         for (seed, size) in (5..50).zip(SMALL.iter().cycle()) {
-            let small = small_trial(&trial, &whole, seed, *size);
+            let other = Trial { seed, settings: Some(4), ..trial.clone() };
+            let small = small_trial(&other, *size);
             assert_eq!((small.seed, small.settings), (seed, Some(4)));
             let plan = Plan::of(&small);
             assert_eq!(plan.shape, whole.shape);
