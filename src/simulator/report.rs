@@ -81,3 +81,33 @@ impl Report {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulator::cuts::Cuts;
+    use crate::simulator::plan::{FaultKind, Topology};
+    use crate::simulator::workloads::Workload;
+
+    /// Campaigns and shrinking read it from a process of its own: whatever may be left out must come back.
+    #[test]
+    fn a_report_is_written_and_read() {
+        let cuts = Cuts {
+            strikes: Some([1, 12].into()),
+            without: [FaultKind::Crash].into(),
+            idle: [Workload::Rewind].into(),
+            messages: Some(3),
+            sends: Some([(1, 0), (1, 1), (20, 4)].into_iter().collect()),
+            calls: Some([(0, 7)].into_iter().collect()),
+            ..Cuts::default()
+        };
+        let trial = Trial { cuts, settings: Some(9), ..Trial::new(4, Topology::Swarm) };
+        let (promise, checker) = ("P6".to_owned(), "liveness".to_owned());
+        let violation = Violation { promise, checker, detail: "it hangs".to_owned() };
+        let report = Report::of_failure(trial, violation);
+        let text = serde_json::to_string(&report).unwrap();
+        let read: Report = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.trial, report.trial);
+        assert_eq!(read.violations, report.violations);
+    }
+}

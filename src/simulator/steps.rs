@@ -1,14 +1,33 @@
 //! Which of the steps of clients are done: the others are passed over, and the time they would have taken is not.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::ParseIntError;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 /// Steps that are done, by client: ranges from … to, the end left out, in order. A client that is not named does none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "OnPaper", into = "OnPaper")]
 pub struct Steps(BTreeMap<u64, Vec<(u64, u64)>>);
+
+/// As in JSON, whose keys are texts: serde reads them as numbers only where nothing is flattened around them.
+type OnPaper = BTreeMap<String, Vec<(u64, u64)>>;
+
+impl TryFrom<OnPaper> for Steps {
+    type Error = ParseIntError;
+
+    fn try_from(paper: OnPaper) -> Result<Self, Self::Error> {
+        let client = |(client, ranges): (String, _)| Ok((client.parse()?, ranges));
+        paper.into_iter().map(client).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl From<Steps> for OnPaper {
+    fn from(steps: Steps) -> Self {
+        steps.0.into_iter().map(|(client, ranges)| (client.to_string(), ranges)).collect()
+    }
+}
 
 impl Steps {
     /// The first `count` steps of these clients.

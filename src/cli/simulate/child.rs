@@ -206,9 +206,12 @@ fn try_run_apart(trial: &Trial, stop: &Stop) -> Result<Report, End> {
     let output = reader.join().unwrap_or_default();
     let errors = error_reader.join().unwrap_or_default();
     let line = output.lines().last().unwrap_or_default();
-    serde_json::from_str(line).map_err(|_| {
+    serde_json::from_str(line).map_err(|error| {
         if is_stopped(status, stop) {
             return End::Stopped;
+        }
+        if !line.is_empty() && !error.is_eof() {
+            return End::Died(format!("the run's report cannot be read: {error}"));
         }
         let from = errors.len().saturating_sub(STDERR_BYTES_MAX);
         let from = (from..errors.len()).find(|at| errors.is_char_boundary(*at)).unwrap_or(0);
