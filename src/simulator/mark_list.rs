@@ -183,6 +183,10 @@ pub const MARKS: &[ListedMark] = &[
     ),
     seeds(100, "consensus: the leader stepped back for a follower"),
     seeds(10_000, "cursor: a change could not be written"),
+    unit(
+        "managed_ledger::tests::a_deposed_owner_claims",
+        "cursor: a deposed owner would have claimed it",
+    ),
     hard(
         "a disaster beyond the promises: the log's end is lost, the cursor is not",
         "cursor: a position beyond the log's end was repaired",

@@ -124,6 +124,11 @@ pub const MUTANTS: &[Mutant] = &[
         "entries go to the next ledger before the chain names it",
     ),
     unit(
+        "managed_ledger::tests::a_deposed_owner_claims",
+        "B-stale-loader",
+        "cursors are claimed by who loaded the topic before its next owner did",
+    ),
+    unit(
         "managed_ledger::tests::a_former_owner_cannot",
         "B-stale-owner",
         "a consumer is let in without proof that the topic is still served here",

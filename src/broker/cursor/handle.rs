@@ -10,7 +10,7 @@ use super::snapshot::{CursorSnapshot, key};
 use super::state::{CursorState, EntryState};
 use super::store::{CursorStore, Image, StoreError};
 use crate::broker::BrokerConfig;
-use crate::broker::managed_ledger::{Chain, ManagedLedgerError, lock};
+use crate::broker::managed_ledger::{Chain, ManagedLedgerError, TopicClaim, lock};
 use crate::broker::messages::{AckError, AckRequest};
 use crate::domain::Position;
 use crate::ledger::LedgerClient;
@@ -27,6 +27,8 @@ pub(in crate::broker) struct CursorPlace {
     pub(in crate::broker) config: BrokerConfig,
     pub(in crate::broker) topic: String,
     pub(in crate::broker) chain: Arc<Mutex<Chain>>,
+    /// The owner's, who alone may claim cursors.
+    pub(in crate::broker) claim: TopicClaim,
     /// Told why when another owner has taken a cursor: the topic is served elsewhere, or must be taken over again.
     pub(in crate::broker) on_deposed: Arc<dyn Fn(String) + Send + Sync>,
 }

@@ -1,5 +1,5 @@
 //! Cursors of a topic taken over: fix the end of the cursor's ledger (which fences a writer still
-//! alive), read its last entry and what it builds on, claim the record. Whatever cannot be read is delivered again, never
+//! alive), read its last entry and what it builds on, claim the record, which only the topic's owner may. Whatever cannot be read is delivered again, never
 //! skipped.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::broker::managed_ledger::{ManagedLedgerError, lock};
 use crate::domain::{EntryId, LedgerId, ReadError};
 use crate::ledger::{LedgerReadError, LedgerReader, RecoveryError};
 use crate::metadata::Versioned;
-use crate::{in_state, reached};
+use crate::{in_state, mutant, reached};
 
 /// Records asked for at once.
 const PAGE: usize = 200;
@@ -73,6 +73,12 @@ pub(super) async fn load(
         let found = place.metadata.get(&key).await;
         let found = found.map_err(|error| ManagedLedgerError::Metadata(error.to_string()))?;
         let Some(found) = found else { return Ok(None) };
+        // Asked after the record was read: whoever takes the topic from now on claims the cursor after that, and then
+        // this claim is lost. One who was deposed before would put the cursor back to the log as it was then.
+        if !place.claim.is_recorded().await? && !mutant!("B-stale-loader") {
+            reached!("cursor: a deposed owner would have claimed it");
+            return Err(ManagedLedgerError::Fenced);
+        }
         match claim(place, name, found).await? {
             Some(recovered) => return Ok(Some(recovered)),
             None => reached!("cursor: lost a claim"),

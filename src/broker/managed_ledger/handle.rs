@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tokio::sync::{Notify, oneshot};
 
 use super::chain::Chain;
+use super::claim::TopicClaim;
 use super::compare_and_set::{CasError, compare_and_set};
 use super::contract::{
     ManagedLedgerError, ManagedLedgerEvents, ManagedLedgerStats, NewEntry, StoredEntry,
@@ -32,8 +33,6 @@ pub(in crate::broker) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The record as this owner last wrote it.
 pub(super) struct HeldRecord {
     pub(super) version: Revision,
-    pub(super) epoch: u64,
-    pub(super) owner: u64,
     pub(super) properties: Vec<(String, String)>,
 }
 
@@ -44,6 +43,7 @@ pub(super) type ReadAheadRun = (LedgerId, i64, Vec<Bytes>);
 pub(super) struct Shared {
     pub(super) environment: ManagedLedgerEnvironment,
     pub(super) name: String,
+    pub(super) claim: TopicClaim,
     pub(super) chain: Arc<Mutex<Chain>>,
     /// Told after the chain grew, and when it is closed.
     pub(super) grown: Notify,
@@ -78,8 +78,8 @@ impl Shared {
         chain: &Chain,
     ) -> Result<(), CasError> {
         let next_index = self.next_index.load(Ordering::Relaxed);
-        let record =
-            TopicRecord::new((held.epoch, held.owner), chain, next_index, held.properties.clone());
+        let by = (self.claim.epoch, self.claim.owner);
+        let record = TopicRecord::new(by, chain, next_index, held.properties.clone());
         let ManagedLedgerEnvironment { metadata, runtime, .. } = &self.environment;
         held.version = compare_and_set(
             metadata,
@@ -110,6 +110,7 @@ impl Shared {
             config: self.environment.config.clone(),
             topic: self.name.clone(),
             chain: Arc::clone(&self.chain),
+            claim: self.claim.clone(),
             on_deposed: {
                 let inputs = self.inputs.clone();
                 Arc::new(move |reason| drop(inputs.push(Input::Fence(reason))))

@@ -2,6 +2,7 @@
 //! the tail cache, and trimming of what no cursor needs.
 
 mod chain;
+mod claim;
 /// Compare-and-set that survives lost answers.
 pub(in crate::broker) mod compare_and_set;
 mod contract;
@@ -24,6 +25,7 @@ mod trim;
 use std::sync::Arc;
 
 pub use chain::{Chain, ChainLedger};
+pub(in crate::broker) use claim::TopicClaim;
 pub use contract::{
     AppendError, AppendOutcome, ManagedLedgerError, ManagedLedgerEvents, ManagedLedgerStats,
     NewEntry, StoredEntry,

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
 use super::chain::{Chain, ChainLedger};
+use super::claim::TopicClaim;
 use super::compare_and_set::{CasError, compare_and_set};
 use super::contract::{ManagedLedgerError, ManagedLedgerEvents};
 use super::driver::Driver;
@@ -35,7 +36,8 @@ pub(super) async fn open(
     events: Arc<dyn ManagedLedgerEvents>,
 ) -> Result<ManagedLedger, ManagedLedgerError> {
     for _ in 0..CLAIMS_MAX {
-        let Some((chain, next_index, held)) = claim(&environment, name, create).await? else {
+        let Some((chain, next_index, claim, held)) = claim(&environment, name, create).await?
+        else {
             reached!("managed ledger: lost a claim");
             continue;
         };
@@ -51,6 +53,7 @@ pub(super) async fn open(
         let shared = Arc::new(Shared {
             environment,
             name: name.to_owned(),
+            claim,
             chain: Arc::new(Mutex::new(chain)),
             grown: Notify::new(),
             cursors: Mutex::new(BTreeMap::new()),
@@ -74,7 +77,7 @@ pub(super) async fn open(
     Err(ManagedLedgerError::Fenced)
 }
 
-type Claim = (Chain, u64, HeldRecord);
+type Claim = (Chain, u64, TopicClaim, HeldRecord);
 
 /// One try; `None` if another owner was faster.
 async fn claim(
@@ -112,7 +115,9 @@ async fn claim(
     let clock = &environment.runtime.clock;
     match compare_and_set(&environment.metadata, clock, &key, record.encode(), expect).await {
         Ok(version) => {
-            Ok(Some((chain, next_index, HeldRecord { version, epoch, owner, properties })))
+            let (metadata, clock) = (Arc::clone(&environment.metadata), clock.clone());
+            let claim = TopicClaim { metadata, clock, key, epoch, owner };
+            Ok(Some((chain, next_index, claim, HeldRecord { version, properties })))
         }
         Err(CasError::Conflict) => Ok(None),
         Err(CasError::Unknown(error)) => Err(ManagedLedgerError::Metadata(error)),

@@ -76,7 +76,7 @@ pub(super) async fn create_next(
     let dropped: Vec<_> =
         next.ledgers.iter().filter(|l| is_empty(l.entries, l.closed)).map(|l| l.id).collect();
     next.ledgers.retain(|l| !is_empty(l.entries, l.closed));
-    next.push(ledger, first_index, held.epoch);
+    next.push(ledger, first_index, shared.claim.epoch);
     if mutant!("B1") {
         shared.delete_ledgers(&dropped).await;
     }
@@ -97,7 +97,7 @@ pub(super) async fn create_next(
         // Trimming holds the record's lock too, so only the end can have changed, and that is ours.
         let mut chain = lock(&shared.chain);
         chain.ledgers.retain(|l| !is_empty(l.entries, l.closed));
-        chain.push(ledger, first_index, held.epoch);
+        chain.push(ledger, first_index, shared.claim.epoch);
     }
     drop(held);
     shared.delete_ledgers(&dropped).await;

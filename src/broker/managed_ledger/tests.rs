@@ -12,7 +12,7 @@ use super::{
     AppendError, AppendOutcome, ManagedLedger, ManagedLedgerEnvironment, ManagedLedgerError,
     ManagedLedgerEvents, NewEntry, TailCache,
 };
-use crate::broker::cursor::EntryState;
+use crate::broker::cursor::{EntryState, recover_cursors};
 use crate::broker::{AckRequest, AckTarget, AckType, AppendTerms, BrokerConfig, InitialPosition};
 use crate::domain::{BookieId, LedgerId, Position, WallTime};
 use crate::ledger::testing::{FakeBookies, FakeMetadata, in_runtime};
@@ -225,6 +225,30 @@ fn who_loses_a_cursor_gives_the_topic_up() {
         let (second, _) = open(&world).await;
         let cursor = second.open_cursor("s", InitialPosition::Earliest, Vec::new()).await.unwrap();
         assert_eq!(cursor.acknowledge(ack(positions[0])).await.unwrap(), Ok(()));
+    });
+}
+
+/// A broker that stood still in the middle of loading a topic goes on when the topic has another owner.
+#[test]
+fn a_deposed_owner_claims_no_cursor() {
+    run(|| async {
+        let world = world();
+        let (stale, recorder) = open(&world).await;
+        stale.open_cursor("s", InitialPosition::Earliest, Vec::new()).await.unwrap();
+        stale.append(entries(0..3));
+        recorder.positions(3).await;
+        let (ledger, recorder) = open(&world).await;
+        let cursor = ledger.open_cursor("s", InitialPosition::Earliest, Vec::new()).await.unwrap();
+        ledger.append(entries(0..3));
+        let last = *recorder.positions(3).await.last().unwrap();
+        let all = AckRequest { ack_type: AckType::Cumulative, ..ack(last) };
+        assert_eq!(cursor.acknowledge(all.clone()).await.unwrap(), Ok(()));
+        let recovered = recover_cursors(&stale.shared().cursor_place()).await;
+        assert_eq!(recovered.err(), Some(ManagedLedgerError::Fenced));
+        assert_eq!(cursor.acknowledge(all).await.unwrap(), Ok(()));
+        let (next, _) = open(&world).await;
+        let cursor = next.open_cursor("s", InitialPosition::Earliest, Vec::new()).await.unwrap();
+        assert_eq!(cursor.mark_delete(), last);
     });
 }
 
