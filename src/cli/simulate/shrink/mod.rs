@@ -3,6 +3,7 @@
 
 mod delta;
 mod search;
+mod small;
 mod test_text;
 
 use std::time::Duration;
