@@ -16,6 +16,7 @@ use super::plan::{FaultKind, Plan, Topology};
 use super::versions::Operator;
 use super::workloads::property;
 use crate::bookie::Bookie;
+use crate::node::Node;
 use crate::runtime::Runtime;
 use crate::runtime::sim::{Note, SimNode, World};
 
@@ -128,6 +129,11 @@ impl Run {
         self.clients.stage.world.recorder().note(|| Note::from(Noted::Phase).text(name));
     }
 
+    /// The nodes that serve now.
+    fn serving(&self) -> Vec<Arc<Node>> {
+        self.clients.stage.cluster.nodes.iter().filter_map(|node| node.serving()).collect()
+    }
+
     async fn storm(&mut self, outcome: &mut Outcome) {
         let Clients { stage, plan, .. } = &mut self.clients;
         let machines = vec![stage.producer_machine.clone(), stage.consumer_machine.clone()];
@@ -178,8 +184,7 @@ impl Run {
 
     /// Asks the brokers what their subscriptions have kept.
     async fn look_at_properties(&mut self) {
-        let serving: Vec<_> =
-            self.clients.stage.cluster.nodes.iter().filter_map(|node| node.serving()).collect();
+        let serving = self.serving();
         let topics: Vec<_> = serving
             .iter()
             .filter_map(|node| node.broker())
@@ -207,8 +212,7 @@ impl Run {
 
     /// Writes down what metadata says of each topic's ledgers.
     async fn read_chains(&mut self) {
-        let serving: Vec<_> =
-            self.clients.stage.cluster.nodes.iter().filter_map(|node| node.serving()).collect();
+        let serving = self.serving();
         let Some(metadata) = serving.first().map(|node| node.metadata()) else { return };
         let (topics, history) = (self.clients.topics.clone(), self.clients.history.clone());
         let work = async move {
@@ -231,11 +235,10 @@ impl Run {
         let until = began + REPAIR_LIMIT;
         let mut finding = Finding::default();
         loop {
-            let serving: Vec<_> =
-                self.clients.stage.cluster.nodes.iter().map(|node| node.serving()).collect();
+            let serving = self.serving();
             let bookies: Vec<Holder> =
-                serving.iter().flatten().filter_map(|node| node.bookie().map(holder)).collect();
-            let metadata = serving.iter().flatten().next().map(|node| node.metadata());
+                serving.iter().filter_map(|node| node.bookie().map(holder)).collect();
+            let metadata = serving.first().map(|node| node.metadata());
             let looked = match metadata {
                 Some(metadata) => {
                     let work = async move { full_replication(&metadata, &bookies).await };
@@ -267,8 +270,7 @@ impl Run {
         let until = self.clients.stage.now() + LEFT_BEHIND_LIMIT;
         let mut finding = Finding::default();
         loop {
-            let nodes: Vec<_> =
-                self.clients.stage.cluster.nodes.iter().filter_map(|node| node.serving()).collect();
+            let nodes = self.serving();
             let work = async move { nothing_left_behind(&nodes).await };
             let looked =
                 self.clients.while_supervised("look for what is left", work, SETUP_LIMIT).await;
@@ -289,11 +291,10 @@ impl Run {
     }
 
     async fn check_replicas(&mut self) -> Finding {
-        let serving: Vec<_> =
-            self.clients.stage.cluster.nodes.iter().map(|node| node.serving()).collect();
+        let serving = self.serving();
         let bookies: Vec<Holder> =
-            serving.iter().flatten().filter_map(|node| node.bookie().map(holder)).collect();
-        let metadata = serving.iter().flatten().next().map(|node| node.metadata());
+            serving.iter().filter_map(|node| node.bookie().map(holder)).collect();
+        let metadata = serving.first().map(|node| node.metadata());
         let expected = self.clients.plan.shape.bookies;
         let Some(metadata) = metadata.filter(|_| bookies.len() == expected) else {
             let mut finding = Finding::default();

@@ -1,6 +1,6 @@
 //! Cursors of a topic taken over: fix the end of the cursor's ledger (which fences a writer still
-//! alive), read its last entry and what it builds on, claim the record, which only the topic's owner may. Whatever cannot be read is delivered again, never
-//! skipped.
+//! alive), read its last entry and what it builds on, claim the record, which only the topic's owner
+//! may. Whatever cannot be read is delivered again, never skipped.
 
 use std::collections::BTreeMap;
 

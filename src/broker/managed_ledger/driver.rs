@@ -55,7 +55,6 @@ pub(super) struct Driver {
     pub(super) shared: Arc<Shared>,
     pub(super) machine: Machine,
     pub(super) events: Arc<dyn ManagedLedgerEvents>,
-    pub(super) inputs: MailboxSender<Input>,
     writer: Option<Arc<LedgerWriter>>,
     step: Option<BoxFuture<'static, Step>>,
     /// Raised tokens that wait for entries before them: the number that must be reached.
@@ -67,9 +66,8 @@ impl Driver {
         shared: Arc<Shared>,
         machine: Machine,
         events: Arc<dyn ManagedLedgerEvents>,
-        inputs: MailboxSender<Input>,
     ) -> Self {
-        Self { shared, machine, events, inputs, writer: None, step: None, raising: Vec::new() }
+        Self { shared, machine, events, writer: None, step: None, raising: Vec::new() }
     }
 
     pub(super) async fn run(mut self, mut mailbox: Mailbox<Input>) {
@@ -251,7 +249,7 @@ impl Driver {
             }
             Effect::Create => {
                 let shared = Arc::clone(&self.shared);
-                let news = Arc::new(WriterNews(self.inputs.clone()));
+                let news = Arc::new(WriterNews(self.shared.inputs.clone()));
                 let first_index = self.machine.first_pending_index();
                 self.step = Some(Box::pin(async move {
                     Step::Created(roll::create_next(&shared, first_index, news).await)

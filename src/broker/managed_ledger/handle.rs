@@ -84,7 +84,7 @@ impl Shared {
         held.version = compare_and_set(
             metadata,
             &runtime.clock,
-            &Self::key(&self.name),
+            &self.claim.key,
             record.encode(),
             Expect::Version(held.version),
         )
@@ -121,12 +121,11 @@ impl Shared {
 
 struct Owner {
     shared: Arc<Shared>,
-    inputs: MailboxSender<Input>,
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let _ = self.inputs.push(Input::Dropped);
+        let _ = self.shared.inputs.push(Input::Dropped);
     }
 }
 
@@ -137,13 +136,13 @@ pub struct ManagedLedger {
 }
 
 impl ManagedLedger {
-    pub(super) fn new(shared: Arc<Shared>, inputs: MailboxSender<Input>) -> Self {
-        Self { inner: Arc::new(Owner { shared, inputs }) }
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { inner: Arc::new(Owner { shared }) }
     }
 
     /// Its task may be gone.
     pub(super) fn tell(&self, input: Input) {
-        let _ = self.inner.inputs.push(input);
+        let _ = self.inner.shared.inputs.push(input);
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -179,12 +178,12 @@ impl ManagedLedger {
     /// Appends in order; never blocks. Each entry gets its outcome by the events, in order.
     pub fn append(&self, entries: Vec<NewEntry>) {
         // Bounded by the machine's limit of pending entries, which refuses beyond it.
-        let _ = self.inner.inputs.push(Input::Append(entries));
+        let _ = self.inner.shared.inputs.push(Input::Append(entries));
     }
 
     /// The log by sequence numbers. Does not hold the log open.
     pub fn numbered(&self) -> NumberedLog {
-        NumberedLog::new(Arc::clone(self.shared()), self.inner.inputs.clone())
+        NumberedLog::new(Arc::clone(self.shared()))
     }
 
     /// The last committed position; before the first entry, the position just before it.
@@ -290,7 +289,7 @@ impl ManagedLedger {
         let trimmed = trim::trim(self.shared()).await;
         if trimmed == Err(ManagedLedgerError::Fenced) {
             let reason = "the topic's record was changed by another owner".to_owned();
-            let _ = self.inner.inputs.push(Input::Fence(reason));
+            self.tell(Input::Fence(reason));
         }
         trimmed
     }
@@ -311,7 +310,7 @@ impl ManagedLedger {
     pub async fn close(&self) {
         let shared = self.shared();
         let (done, closed) = oneshot::channel();
-        if self.inner.inputs.push(Input::Close(done)).is_ok() {
+        if self.inner.shared.inputs.push(Input::Close(done)).is_ok() {
             // Already gone is closed too.
             let _ = closed.await;
         }
@@ -328,11 +327,11 @@ impl ManagedLedger {
         {
             let held = shared.record.lock().await;
             let expect = Expect::Version(held.version);
-            let key = Shared::key(&shared.name);
-            let deleted = shared.environment.metadata.delete(&key, expect).await;
+            let key = &shared.claim.key;
+            let deleted = shared.environment.metadata.delete(key, expect).await;
             if let Err(error) = deleted {
                 // A lost answer is told by the key's absence.
-                match shared.environment.metadata.get(&key).await {
+                match shared.environment.metadata.get(key).await {
                     Ok(None) => {}
                     _ => return Err(ManagedLedgerError::Metadata(error.to_string())),
                 }

@@ -13,7 +13,6 @@ use super::handle::{Shared, lock};
 use super::{read, stream, trim};
 use crate::domain::WallTime;
 use crate::reached;
-use crate::runtime::MailboxSender;
 
 /// The log by numbers could not be read or changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,12 +55,11 @@ pub struct StreamFacts {
 #[derive(Clone)]
 pub struct NumberedLog {
     shared: Arc<Shared>,
-    inputs: MailboxSender<Input>,
 }
 
 impl NumberedLog {
-    pub(super) fn new(shared: Arc<Shared>, inputs: MailboxSender<Input>) -> Self {
-        Self { shared, inputs }
+    pub(super) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
     }
 
     /// As this broker knows it: one that was deposed and has not heard may be behind.
@@ -155,7 +153,7 @@ impl NumberedLog {
         // Other brokers read the record when they take the topic over. This one has entries under way.
         let (reply, answer) = oneshot::channel();
         let gone = NumberedError::from(ManagedLedgerError::Fenced);
-        self.inputs.push(Input::Token(token, reply)).map_err(|_| gone.clone())?;
+        self.shared.inputs.push(Input::Token(token, reply)).map_err(|_| gone.clone())?;
         answer.await.map_err(|_| gone)
     }
 
@@ -182,7 +180,7 @@ impl NumberedLog {
     fn told_owner(&self, changed: Result<(), NumberedError>) -> Result<(), NumberedError> {
         if changed == Err(NumberedError::Ledger(ManagedLedgerError::Fenced)) {
             let reason = "the topic's record was changed by another owner".to_owned();
-            let _ = self.inputs.push(Input::Fence(reason));
+            let _ = self.shared.inputs.push(Input::Fence(reason));
         }
         changed
     }

@@ -63,16 +63,16 @@ pub(super) async fn open(
             closed: AtomicBool::new(false),
             readers: Mutex::new(VecDeque::new()),
             read_ahead: Mutex::new(VecDeque::new()),
-            inputs: inputs.clone(),
+            inputs,
         });
         let cursors = recover_cursors(&shared.cursor_place()).await?;
         *super::handle::lock(&shared.cursors) = cursors;
         let machine = Machine::new(limits, next_index)
             .numbered(next_number, token)
             .writing(shared.environment.config.formats.writes);
-        let driver = Driver::new(Arc::clone(&shared), machine, events, inputs.clone());
+        let driver = Driver::new(Arc::clone(&shared), machine, events);
         shared.environment.runtime.tasks.spawn("managed-ledger", driver.run(receiver));
-        return Ok(ManagedLedger::new(shared, inputs));
+        return Ok(ManagedLedger::new(shared));
     }
     Err(ManagedLedgerError::Fenced)
 }

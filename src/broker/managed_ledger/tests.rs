@@ -53,6 +53,13 @@ impl Recorder {
         }
     }
 
+    /// Waits until the log is told to be lost.
+    async fn lost(&self) {
+        while self.fenced.lock().unwrap().is_none() {
+            self.news.notified().await;
+        }
+    }
+
     async fn positions(&self, count: usize) -> Vec<Position> {
         let outcomes = self.outcomes(count).await;
         outcomes.into_iter().map(|outcome| outcome.result.unwrap()).collect()
@@ -158,9 +165,7 @@ fn a_log_rolls_over_and_is_taken_over() {
         let (second, _) = open(&world).await;
         check_all(&second, 35).await;
         ledger.append(entries(35..36));
-        while recorder.fenced.lock().unwrap().is_none() {
-            recorder.news.notified().await;
-        }
+        recorder.lost().await;
         assert!(recorder.outcomes.lock().unwrap().last().unwrap().result.is_err());
         check_all(&second, 35).await;
         second.close().await;
@@ -178,9 +183,7 @@ fn a_former_owner_cannot_prove_that_it_is_one() {
         assert_eq!(idle.prove_owned().await, Ok(()));
         let (ledger, _) = open(&world).await;
         assert_eq!(idle.prove_owned().await, Err(ManagedLedgerError::Fenced));
-        while recorder.fenced.lock().unwrap().is_none() {
-            recorder.news.notified().await;
-        }
+        recorder.lost().await;
         assert_eq!(ledger.prove_owned().await, Ok(()));
     });
     run(|| async {
@@ -215,13 +218,11 @@ fn who_loses_a_cursor_gives_the_topic_up() {
         let claimed = metadata.put(&key, record.value, Expect::Version(record.version), None);
         claimed.await.unwrap();
         assert!(cursor.acknowledge(ack(positions[0])).await.unwrap().is_err());
-        let lost = async {
-            while recorder.fenced.lock().unwrap().is_none() {
-                recorder.news.notified().await;
-            }
-        };
         let clock = &world.environment.runtime.clock;
-        clock.timeout(Duration::from_secs(5), lost).await.expect("the topic goes on without it");
+        clock
+            .timeout(Duration::from_secs(5), recorder.lost())
+            .await
+            .expect("the topic goes on without it");
         let (second, _) = open(&world).await;
         let cursor = second.open_cursor("s", InitialPosition::Earliest, Vec::new()).await.unwrap();
         assert_eq!(cursor.acknowledge(ack(positions[0])).await.unwrap(), Ok(()));

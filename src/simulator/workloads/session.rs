@@ -76,13 +76,11 @@ impl WorkloadContext {
             };
             Note::from(Noted::SessionEnded).text(format!("{who}: {reason}"))
         });
-        if let Err(error) = &session {
+        if let Err(error) = session {
             tracing::debug!(who, %error, "a session ended");
-        }
-        if let Err(error) = session
-            && error.is_violation
-        {
-            self.history.lock().protocol_violations.push(format!("{who}: {error}"));
+            if error.is_violation {
+                self.history.lock().protocol_violations.push(format!("{who}: {error}"));
+            }
         }
     }
 }

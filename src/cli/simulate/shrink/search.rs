@@ -73,13 +73,12 @@ pub(in crate::cli::simulate) fn shrink(
         report,
         wanted,
         any,
-        end: started + budget,
+        end: started + budget / 4,
         jobs,
         runs: 1,
         effort: EFFORTS[0],
         timings: 0,
     };
-    shrinking.end = started + budget / 4;
     shrinking.coarse_pass();
     shrinking.end = started + budget;
     shrinking.begin_anew();
