@@ -209,3 +209,24 @@ fn a_copy_that_took_long_does_not_undo_the_writers_ensemble_change() {
         stage.finish().await;
     });
 }
+
+/// Striped over four bookies, a run that a sample reads is short; 15 entries remain when 16 parts are made.
+#[test]
+fn samples_come_by_the_last_entry_of_a_fragment() {
+    const ENTRIES: usize = 16 * 12 + 15;
+    let quorum = Quorum::new(4, 3, 2).unwrap();
+    let sampling = RepairConfig { check_samples: 16, ..config() };
+    on_stage(4, quorum, 0, sampling, |mut stage| async move {
+        assert!(stage.create().await);
+        stage.append(0, ENTRIES as u8);
+        stage.pass(Duration::from_secs(3)).await;
+        stage.close(0).await;
+        let last_ensemble = stage.last_ensemble().await;
+        stage.victim = last_ensemble[(ENTRIES - 1) % last_ensemble.len()];
+        // Which of the victim's copies the last is, they being in order.
+        stage.rot_victim(stage.copies_of_victim() - 1);
+        assert!(stage.incomplete().await.is_some());
+        stage.start_repair();
+        stage.finish().await;
+    });
+}

@@ -217,6 +217,10 @@ impl Stage {
         });
     }
 
+    pub fn copies_of_victim(&self) -> usize {
+        self.bookies.with(|all| all.get(&self.victim).map_or(0, |fake| fake.entries.len()))
+    }
+
     pub fn change(&self, bookie: BookieId, change: impl FnOnce(&mut Fake)) {
         self.bookies.with(|all| {
             if let Some(fake) = all.get_mut(&bookie) {

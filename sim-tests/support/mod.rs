@@ -91,7 +91,9 @@ where
 pub fn keeps_every_promise(trial: &str) {
     let trial: Trial = serde_json::from_str(trial).unwrap();
     let run = std::thread::spawn(move || seawall::simulator::run(&trial, false).0);
-    assert_eq!(run.join().unwrap().violations, []);
+    let told: Vec<String> =
+        run.join().unwrap().violations.iter().map(ToString::to_string).collect();
+    assert!(told.is_empty(), "{}", told.join("\n"));
 }
 
 impl Stage {

@@ -373,6 +373,7 @@ pub const MUTANTS: &[Mutant] = &[
     by("repair_model", "R-hole", "an entry that cannot be read is left out of a copy"),
     by("repair_model", "R-lock", "a ledger locked by another replicator is repaired"),
     by("repair_model", "R-marker", "a marker is removed after a failed attempt"),
+    by("repair_model", "R-samples", "the end of a fragment is in no sample"),
     by("repair_model", "R-stale", "a conflict with a repair is answered with a stale record"),
     by("repair_model", "R-tail", "an open tail is moved without a fence"),
     by("repair_model", "R-verify", "copies are made of what was not verified"),

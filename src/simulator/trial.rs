@@ -79,11 +79,20 @@ impl Trial {
         words
     }
 
-    /// The command that does it again, and shows its events.
-    pub fn replay_command(&self) -> String {
+    fn command(&self, verb: &str) -> String {
         let quoted = |word: String| if word.contains('{') { format!("'{word}'") } else { word };
         let words: Vec<String> = self.arguments().into_iter().map(quoted).collect();
-        format!("seawall sim replay {}", words.join(" "))
+        format!("seawall sim {verb} {}", words.join(" "))
+    }
+
+    /// The command that does it again, and shows its events.
+    pub fn replay_command(&self) -> String {
+        self.command("replay")
+    }
+
+    /// The command that leaves out what it does not need to fail.
+    pub fn shrink_command(&self) -> String {
+        self.command("shrink")
     }
 
     /// The command that does it again, and makes a page of it.

@@ -17,8 +17,11 @@ use crate::simulator::trial::Trial;
 /// Trials of a round. A trial leans on the rounds up to the one before the last, so that none waits for another.
 const ROUND: u64 = 32;
 
-/// Seeds in a row that a filter may leave out before it counts as one that no seed passes.
+/// Seeds that a filter may leave out before the first that it admits; beyond, it counts as one that no seed passes.
 const MISSES_MAX: u64 = 100_000;
+
+/// Seeds left out before others get a chance to say something, that the campaign is to end for example.
+const MISSES_AT_ONCE: u64 = 256;
 
 /// When a campaign is over.
 pub(super) enum Extent {
@@ -69,6 +72,7 @@ pub(super) struct Course<'a> {
     extent: Extent,
     end: Option<Instant>,
     leans: bool,
+    misses_max: u64,
     state: Mutex<State>,
     done: Condvar,
 }
@@ -108,7 +112,7 @@ impl<'a> Course<'a> {
             is_cut_short: false,
         };
         let (state, done) = (Mutex::new(state), Condvar::new());
-        Self { options, filter, extent, end, leans, state, done }
+        Self { options, filter, extent, end, leans, misses_max: MISSES_MAX, state, done }
     }
 
     pub(super) const fn extent(&self) -> &Extent {
@@ -121,6 +125,19 @@ impl<'a> Course<'a> {
 
     /// The next trial; waits if what it leans on is not there yet.
     pub(super) fn next(&self) -> Next {
+        let mut misses = 0;
+        loop {
+            if let Some(next) = self.look(&mut misses) {
+                return next;
+            }
+            if misses >= self.misses_max && self.lock().issued == 0 {
+                return Next::Nothing;
+            }
+        }
+    }
+
+    /// The same for some seeds; `None` if the filter left all of them out.
+    fn look(&self, misses: &mut u64) -> Option<Next> {
         let mut state = self.lock();
         loop {
             let round = state.issued / ROUND;
@@ -129,34 +146,31 @@ impl<'a> Course<'a> {
             }
             state = self.done.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
-        let mut misses = 0;
-        loop {
+        for _ in 0..MISSES_AT_ONCE {
             let seed = state.seed;
             if !self.wants(seed, &state) {
-                return Next::Over;
+                return Some(Next::Over);
             }
             if state.ends_early {
                 state.is_cut_short = true;
-                return Next::Over;
+                return Some(Next::Over);
             }
             state.seed += 1;
             let trial = self.trial(seed, &state);
             if self.filter.admits(&Plan::of(&trial)) {
                 let round = state.issued / ROUND;
                 state.issued += 1;
-                return match state.kept.remove(&seed) {
+                return Some(match state.kept.remove(&seed) {
                     Some(report) => {
                         self.enter(&mut state, round, report.clone());
                         Next::Kept(Box::new(report))
                     }
                     None => Next::Run(Box::new(trial), round),
-                };
+                });
             }
-            misses += 1;
-            if misses >= MISSES_MAX {
-                return Next::Nothing;
-            }
+            *misses += 1;
         }
+        None
     }
 
     /// From here on nothing is next.
@@ -321,5 +335,16 @@ mod tests {
         let extent = Extent::Time { first: 5, duration: Duration::ZERO };
         let course = Course::new(&options, &filter, extent, false, BTreeMap::new());
         assert_eq!(trials(&course, 1).iter().map(|trial| trial.seed).collect::<Vec<_>>(), [5]);
+    }
+
+    #[test]
+    fn a_filter_is_useless_only_if_no_seed_has_passed_it() {
+        let (options, filter) = (options(), Filter::new(vec!["quorum=9/9/9".parse().unwrap()]));
+        let extent = Extent::Seeds(Seeds(0..2 * MISSES_AT_ONCE));
+        let course = Course::new(&options, &filter, extent, false, BTreeMap::new());
+        let mut course = Course { misses_max: 1, ..course };
+        assert!(matches!(course.next(), Next::Nothing));
+        course.state.get_mut().unwrap().issued = 1;
+        assert!(matches!(course.next(), Next::Over));
     }
 }

@@ -29,6 +29,7 @@ pub(super) fn failure(report: &Report) -> String {
     }
     let _ = write!(text, "\n  replay: {}", typed(&trial.replay_command()));
     let _ = write!(text, "\n  page:   {}", typed(&trial.page_command()));
+    let _ = write!(text, "\n  shrink: {}", typed(&trial.shrink_command()));
     text
 }
 

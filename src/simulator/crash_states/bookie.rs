@@ -27,7 +27,7 @@ const PROBE: u64 = 1000;
 
 /// Something asked of the bookie, or promised by it.
 pub(super) enum Fact {
-    /// The operator has added a second ledger directory.
+    /// The operator has added a folder.
     Grown,
     /// A start is over; it is this bookie.
     Started(BookieId),
@@ -45,11 +45,22 @@ pub(super) enum Fact {
     Buried(LedgerId),
 }
 
+/// The folder that an operator adds.
+const MORE: &str = "/data/more";
+
 /// Small files, so that everything rolls; nothing that happens by itself but witnesses.
-fn config(is_grown: bool) -> BookieConfig {
-    let more = is_grown.then(|| PathBuf::from("/data/more"));
+fn config(subject: BookieSubject, is_grown: bool) -> BookieConfig {
+    let more = is_grown.then(|| PathBuf::from(MORE));
+    let (journals, ledgers) = match subject {
+        BookieSubject::OneJournal => (Vec::new(), more.into_iter().collect()),
+        BookieSubject::Journals => {
+            let second = PathBuf::from("/data/journal-2");
+            (std::iter::once(second).chain(more).collect(), Vec::new())
+        }
+    };
     BookieConfig {
-        more_ledger_directories: more.into_iter().collect(),
+        more_journal_directories: journals,
+        more_ledger_directories: ledgers,
         journal_file_bytes: 24 * 1024,
         journal_group_bytes: 8 * 1024,
         journal_witness_delay: Duration::from_millis(40),
@@ -141,10 +152,10 @@ impl Life {
         (node, runtime): (&SimNode, &Runtime),
         record: &Record<Fact>,
         next: BTreeMap<u64, i64>,
-        is_grown: bool,
+        config: BookieConfig,
     ) -> Result<Self, String> {
         let directory = Arc::new(AllBut::default());
-        let started = Bookie::start(runtime.clone(), config(is_grown), directory).await;
+        let started = Bookie::start(runtime.clone(), config, directory).await;
         let bookie = started.map_err(|error| error.to_string())?;
         record.promised(node, Fact::Started(bookie.id()));
         let (node, record) = (node.clone(), record.clone());
@@ -170,6 +181,21 @@ impl Life {
             answered.map_err(|error| error.to_string())?;
         }
         Ok(())
+    }
+
+    /// A checkpoint, and meanwhile entries of each of these ledgers, again and again.
+    async fn checkpoint_under(&mut self, ledgers: &[u64]) -> Work {
+        let bookie = self.bookie.clone();
+        let adding = async {
+            for _ in 0..6 {
+                for ledger in ledgers {
+                    self.add(&[(*ledger, 1, 100)]).await?;
+                }
+            }
+            Ok(())
+        };
+        let (completed, added) = futures_util::join!(bookie.checkpoint(), adding);
+        completed.and(added)
     }
 
     async fn fence(&self, ledger: u64) -> Work {
@@ -202,9 +228,10 @@ impl Life {
 }
 
 /// From the first start on empty folders to a stop, with a killed process and one more folder between.
-async fn lives(node: SimNode, record: Record<Fact>) -> Work {
+async fn lives(subject: BookieSubject, node: SimNode, record: Record<Fact>) -> Work {
     let runtime = node.runtime();
-    let mut life = Life::begin((&node, &runtime), &record, BTreeMap::new(), false).await?;
+    let begun = config(subject, false);
+    let mut life = Life::begin((&node, &runtime), &record, BTreeMap::new(), begun).await?;
     life.add(&[(1, 3, 700)]).await?;
     life.add(&[(2, 1, 40), (1, 2, 900)]).await?;
     runtime.clock.sleep(Duration::from_millis(60)).await;
@@ -230,7 +257,7 @@ async fn lives(node: SimNode, record: Record<Fact>) -> Work {
     drop(life);
     node.crash();
     let runtime = node.runtime();
-    let mut life = Life::begin((&node, &runtime), &record, next, false).await?;
+    let mut life = Life::begin((&node, &runtime), &record, next, config(subject, false)).await?;
     life.add(&[(6, 2, 2000), (5, 1, 5)]).await?;
     life.bookie.stop().await;
     let next = life.next.clone();
@@ -239,9 +266,9 @@ async fn lives(node: SimNode, record: Record<Fact>) -> Work {
     let runtime = node.runtime();
     grow(&runtime).await.map_err(|error| error.to_string())?;
     record.asked(Fact::Grown);
-    let mut life = Life::begin((&node, &runtime), &record, next, true).await?;
+    let mut life = Life::begin((&node, &runtime), &record, next, config(subject, true)).await?;
     life.add(&[(7, 2, 1000), (8, 2, 1000), (9, 2, 1000), (10, 2, 1000)]).await?;
-    life.bookie.checkpoint().await?;
+    life.checkpoint_under(&[7, 8, 9, 10]).await?;
     life.fence_by_read(8).await?;
     life.add(&[(9, 1, 100)]).await?;
     life.bookie.stop().await;
@@ -250,7 +277,7 @@ async fn lives(node: SimNode, record: Record<Fact>) -> Work {
 
 /// What an operator does who adds a folder.
 async fn grow(runtime: &Runtime) -> crate::runtime::DiskResult<()> {
-    let more = Path::new("/data/more");
+    let more = Path::new(MORE);
     runtime.disk.create_directory(more).await?;
     let adopt = more.join("adopt");
     runtime.disk.open(&adopt, CreateMode::CreateIfMissing, OpenMode::Shared).await?;
@@ -375,20 +402,30 @@ impl Ledger {
     }
 }
 
-pub(super) struct BookieSubject;
+/// A bookie; the folder that an operator adds is for entry logs, or for another journal.
+#[derive(Clone, Copy)]
+pub(super) enum BookieSubject {
+    OneJournal,
+    /// Two, and a third one later: each is synced on its own.
+    Journals,
+}
 
 impl Subject for BookieSubject {
     type Fact = Fact;
 
     fn name(&self) -> SubjectName {
-        SubjectName::Bookie
+        match self {
+            Self::OneJournal => SubjectName::Bookie,
+            Self::Journals => SubjectName::Journals,
+        }
     }
 
     fn work(&self, world: World, record: Record<Fact>) -> BoxFuture<'static, ()> {
+        let subject = *self;
         Box::pin(async move {
             let node = world.create_node("bookie", "bookie");
             record.watch(&node, 0);
-            let worked = lives(node, record).await;
+            let worked = lives(subject, node, record).await;
             assert_eq!(worked, Ok(()), "the work of a bookie");
         })
     }
@@ -401,9 +438,10 @@ impl Subject for BookieSubject {
         count: usize,
         started: Started,
     ) -> BoxFuture<'static, Result<u64, String>> {
+        let subject = *self;
         Box::pin(async move {
             let expected = Expected::of(&facts[..count]);
-            let config = config(expected.is_grown);
+            let config = config(subject, expected.is_grown);
             let bookie = Bookie::start(runtime, config, Arc::new(AllBut::default())).await;
             let bookie = bookie.map_err(|error| format!("the start fails: {error}"))?;
             if started.watched {

@@ -63,6 +63,8 @@ impl CrashOptions {
 pub enum SubjectName {
     /// A bookie: journal, entry logs, index, facts log, checkpoint file, cookies.
     Bookie,
+    /// A bookie with several journals.
+    Journals,
     /// The metadata of a single node: log and snapshot.
     SingleNode,
     /// The members of a metadata group: log with term and vote, snapshot, identity.
@@ -71,12 +73,13 @@ pub enum SubjectName {
 
 impl SubjectName {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Bookie, Self::SingleNode, Self::Group];
+    pub const ALL: [Self; 4] = [Self::Bookie, Self::Journals, Self::SingleNode, Self::Group];
 
     /// The word on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Bookie => "bookie",
+            Self::Journals => "journals",
             Self::SingleNode => "single-node",
             Self::Group => "group",
         }
@@ -86,7 +89,8 @@ impl SubjectName {
 /// Explores one subject; takes as many threads as there are cores.
 pub fn explore(subject: SubjectName, options: &CrashOptions) -> Tally {
     match subject {
-        SubjectName::Bookie => explore::explore(&bookie::BookieSubject, options),
+        SubjectName::Bookie => explore::explore(&bookie::BookieSubject::OneJournal, options),
+        SubjectName::Journals => explore::explore(&bookie::BookieSubject::Journals, options),
         SubjectName::SingleNode => explore::explore(&single_node::SingleNodeSubject, options),
         SubjectName::Group => explore::explore(&group::GroupSubject, options),
     }

@@ -2,6 +2,7 @@
 //! are findings; silence, overload and "cannot tell" are not.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::domain::{BookieId, EntryId, ReadError, ReadRequest};
 use crate::ledger::LedgerRecord;
@@ -10,10 +11,24 @@ use crate::ledger::reader::good_run;
 use crate::ledger::repair::ledger_repair::Environment;
 use crate::ledger::repair::plan::{Extent, extents};
 use crate::ledger::repair::{Flaw, FlawKind, Pacer, Standing};
-use crate::reached;
+use crate::{mutant, reached};
 
 /// Entries read at a sampled place: gaps are long more often than not.
 const SAMPLE_ENTRIES: u32 = 8;
+
+/// The `number`-th of `parts` parts of so many entries, as equal as they can be; none is empty if there are
+/// as many entries as parts.
+fn part_of(entries: u64, number: u32, parts: u32) -> Range<u64> {
+    if mutant!("R-samples") {
+        let length = entries / u64::from(parts);
+        return u64::from(number) * length..u64::from(number + 1) * length;
+    }
+    let bound = |number: u32| {
+        let bound = u128::from(entries) * u128::from(number) / u128::from(parts);
+        u64::try_from(bound).unwrap_or(entries)
+    };
+    bound(number)..bound(number + 1)
+}
 
 /// Looks at every place of every fragment of one ledger.
 pub(super) async fn check_ledger(
@@ -63,32 +78,44 @@ impl Place<'_> {
         let samples = self.environment.config.check_samples;
         let count = (self.last.0 - first.0 + 1) as u64;
         if samples == 0 || count <= u64::from(samples) * u64::from(SAMPLE_ENTRIES) {
-            return self.check_all(first, pacer).await;
+            return self.check_from(first, u64::MAX, pacer).await.err()?;
         }
-        for sample in 0..u64::from(samples) {
-            // One at random in each of as many equal parts.
-            let part = count / u64::from(samples);
-            let offset = sample * part + self.environment.random.below(part);
-            let Some(entry) = self.held_from(EntryId(first.0 + offset as i64)) else { continue };
-            match self.look(entry, SAMPLE_ENTRIES, pacer).await {
-                Look::Good(_) => {}
-                Look::Flaw(kind) => return Some(kind),
-                Look::Unknown => return None,
+        for sample in 0..samples {
+            // One at random in each of as many parts, which leave nothing out.
+            let part = part_of(count, sample, samples);
+            let offset = part.start + self.environment.random.below(part.end - part.start);
+            let entry = EntryId(first.0 + offset as i64);
+            if let Err(found) = self.check_from(entry, SAMPLE_ENTRIES.into(), pacer).await {
+                return found;
             }
         }
         None
     }
 
-    async fn check_all(&self, first: EntryId, pacer: &mut Pacer) -> Option<FlawKind> {
-        let mut next = first;
-        while let Some(entry) = self.held_from(next) {
-            match self.look(entry, self.environment.config.batch_entries, pacer).await {
-                Look::Good(count) => next = EntryId(entry.0 + i64::from(count)),
-                Look::Flaw(kind) => return Some(kind),
-                Look::Unknown => return None,
+    /// Looks at so many entries from `first` on, as far as the place must hold them. An error ends the check of
+    /// this place: a flaw, or that nobody knows. What ends early is asked for again: a bookie answers
+    /// with what it has in front of an entry that it lacks.
+    async fn check_from(
+        &self,
+        first: EntryId,
+        entries: u64,
+        pacer: &mut Pacer,
+    ) -> Result<(), Option<FlawKind>> {
+        let (mut next, mut left) = (first, entries);
+        while left > 0 {
+            let Some(entry) = self.held_from(next) else { break };
+            let batch = self.environment.config.batch_entries;
+            let entries_max = u32::try_from(left).map_or(batch, |left| left.min(batch));
+            match self.look(entry, entries_max, pacer).await {
+                Look::Good(count) => {
+                    next = EntryId(entry.0 + i64::from(count));
+                    left = left.saturating_sub(count.into());
+                }
+                Look::Flaw(kind) => return Err(Some(kind)),
+                Look::Unknown => return Err(None),
             }
         }
-        None
+        Ok(())
     }
 
     /// The first entry from `entry` on that the place must hold.
