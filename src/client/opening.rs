@@ -2,6 +2,7 @@
 //! when it comes to nothing: nobody answered in time, or whoever wanted it does not wait any more.
 
 use super::connection::Connection;
+use super::error::ClientError;
 use crate::frontend::pulsar::codec::{Command, proto};
 use crate::{mutant, reached};
 
@@ -52,15 +53,27 @@ impl<'a> Opening<'a> {
         Self { connection, handle: Some(handle) }
     }
 
-    /// It is open: whoever holds it closes it.
-    pub(super) fn opened(mut self) {
-        self.handle = None;
-    }
-
-    /// The broker knows of none.
-    pub(super) fn refused(mut self) {
-        if let Some(handle) = self.handle.take() {
-            handle.forget(self.connection);
+    /// What came of it. It is open, and whoever holds it closes it, if the answer is one that `is_open` takes; the broker
+    /// knows of none if it has refused.
+    pub(super) fn settle<T>(
+        mut self,
+        answer: Result<Command, ClientError>,
+        is_open: impl FnOnce(Command) -> Result<T, ClientError>,
+    ) -> Result<T, ClientError> {
+        match answer {
+            Ok(command) => {
+                let found = is_open(command)?;
+                self.handle = None;
+                Ok(found)
+            }
+            Err(error) => {
+                if matches!(error, ClientError::Refused { .. })
+                    && let Some(handle) = self.handle.take()
+                {
+                    handle.forget(self.connection);
+                }
+                Err(error)
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::store::{Command, Done};
+use super::store::{Command, Done, Store};
 use super::store_watch::StoreWatch;
 
 /// Position in the store's single history of changes; every change has its own.
@@ -158,9 +158,17 @@ pub trait MetadataClient: Send + Sync {
     async fn close_session(&self, session: SessionId) -> Result<(), MetadataError>;
 }
 
-/// A store that answers for others, who may ask for a change again.
+/// A store that answers for others, who may ask for a change again. It is a client of itself.
 #[async_trait]
 pub trait MetadataStore: MetadataClient {
+    /// Returns once the state seen by `look` has everything that was acknowledged before the call.
+    async fn catch_up(&self) -> Result<(), MetadataError>;
+
+    /// Shows the state of durable changes.
+    fn look<T>(&self, look: impl FnOnce(&Store) -> T) -> T
+    where
+        Self: Sized;
+
     /// Makes a change.
     async fn change(&self, command: Command) -> Result<Done, MetadataError>;
 

@@ -13,6 +13,7 @@ mod server;
 mod single_node;
 /// The pure state machine.
 pub mod store;
+mod store_client;
 mod store_watch;
 mod wire;
 

@@ -1,6 +1,8 @@
 //! Tries to break Seawall: one seed is one process, one world, one history, one verdict. It speaks to the
 //! cluster as a client and reaches inside only through the node's handles.
 
+/// What must come to hold by itself, and how long that may take.
+pub mod awaited;
 /// Bugs that other systems had.
 pub mod bug_catalogue;
 /// One invariant a file.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::awaited::{NOTHING_LEFT, REPLICATION};
 use super::checkers::{
     Finding, Holder, final_chain, full_replication, holder, nothing_left_behind, replicas_agree,
 };
@@ -22,16 +23,6 @@ use crate::runtime::sim::{Note, SimNode, World};
 
 /// Longest wait for an operator's change of members to end.
 const OPERATOR_LIMIT: Duration = Duration::from_secs(120);
-/// Longest wait after that until every copy is where it must be.
-const REPAIR_LIMIT: Duration = Duration::from_secs(240);
-/// Between two looks at that.
-const REPAIR_LOOK: Duration = Duration::from_secs(3);
-/// Longest time that brokers keep what clients had that are gone. A connection of which one end knows nothing is
-/// silent for two keep-alive intervals, a minute, before it is given up.
-const LEFT_BEHIND_LIMIT: Duration = Duration::from_secs(90);
-/// Between two looks at that.
-const LEFT_BEHIND_LOOK: Duration = Duration::from_secs(1);
-
 /// The simulated world as the place of a run.
 struct SimStage {
     world: World,
@@ -41,6 +32,11 @@ struct SimStage {
 }
 
 impl SimStage {
+    /// The nodes that serve now.
+    fn serving(&self) -> Vec<Arc<Node>> {
+        self.cluster.nodes.iter().filter_map(|node| node.serving()).collect()
+    }
+
     fn machine(&self, machine: Machine) -> &SimNode {
         match machine {
             Machine::Producers => &self.producer_machine,
@@ -129,9 +125,8 @@ impl Run {
         self.clients.stage.world.recorder().note(|| Note::from(Noted::Phase).text(name));
     }
 
-    /// The nodes that serve now.
     fn serving(&self) -> Vec<Arc<Node>> {
-        self.clients.stage.cluster.nodes.iter().filter_map(|node| node.serving()).collect()
+        self.clients.stage.serving()
     }
 
     async fn storm(&mut self, outcome: &mut Outcome) {
@@ -232,62 +227,30 @@ impl Run {
             return;
         }
         let began = self.clients.stage.now();
-        let until = began + REPAIR_LIMIT;
-        let mut finding = Finding::default();
-        loop {
-            let serving = self.serving();
+        let look = |stage: &SimStage| {
+            let nodes = stage.serving();
+            let metadata = nodes.first()?.metadata();
             let bookies: Vec<Holder> =
-                serving.iter().filter_map(|node| node.bookie().map(holder)).collect();
-            let metadata = serving.first().map(|node| node.metadata());
-            let looked = match metadata {
-                Some(metadata) => {
-                    let work = async move { full_replication(&metadata, &bookies).await };
-                    self.clients.while_supervised("compare all copies", work, REPAIR_LIMIT).await
-                }
-                None => None,
-            };
-            match looked.unwrap_or(Err("nobody answers".to_owned())) {
-                Ok(compared) => {
-                    finding.compared += compared;
-                    // It runs beside what clients wait for: what that took may count for both.
-                    let before = outcome.recovered_after.unwrap_or_default();
-                    outcome.replicated_after = Some(before + (self.clients.stage.now() - began));
-                    break;
-                }
-                Err(missing) if self.clients.stage.now() >= until => {
-                    let detail = format!("{REPAIR_LIMIT:?} after all worked again: {missing}");
-                    finding.broken("P1", "full_replication", detail);
-                    break;
-                }
-                Err(_) => self.clients.supervise(REPAIR_LOOK).await,
-            }
+                nodes.iter().filter_map(|node| node.bookie().map(holder)).collect();
+            Some(async move { full_replication(&metadata, &bookies).await })
+        };
+        let finding = self.clients.await_finding(&REPLICATION, look).await;
+        if finding.violations.is_empty() {
+            // It runs beside what clients wait for: what that took may count for both.
+            let before = outcome.recovered_after.unwrap_or_default();
+            outcome.replicated_after = Some(before + (self.clients.stage.now() - began));
         }
-        outcome.findings.push(("full_replication".to_owned(), finding));
+        outcome.findings.push((REPLICATION.checker.to_owned(), finding));
     }
 
     /// All clients are gone now, and so must be what brokers had of them.
     async fn await_nothing_left(&mut self, outcome: &mut Outcome) {
-        let until = self.clients.stage.now() + LEFT_BEHIND_LIMIT;
-        let mut finding = Finding::default();
-        loop {
-            let nodes = self.serving();
-            let work = async move { nothing_left_behind(&nodes).await };
-            let looked =
-                self.clients.while_supervised("look for what is left", work, SETUP_LIMIT).await;
-            match looked.unwrap_or(Err("nobody answers".to_owned())) {
-                Ok(compared) => {
-                    finding.compared = compared;
-                    break;
-                }
-                Err(left) if self.clients.stage.now() >= until => {
-                    let detail = format!("{LEFT_BEHIND_LIMIT:?} after all clients left: {left}");
-                    finding.broken("P8", "nothing_left_behind", detail);
-                    break;
-                }
-                Err(_) => self.clients.supervise(LEFT_BEHIND_LOOK).await,
-            }
-        }
-        outcome.findings.push(("nothing_left_behind".to_owned(), finding));
+        let look = |stage: &SimStage| {
+            let nodes = stage.serving();
+            Some(async move { nothing_left_behind(&nodes).await })
+        };
+        let finding = self.clients.await_finding(&NOTHING_LEFT, look).await;
+        outcome.findings.push((NOTHING_LEFT.checker.to_owned(), finding));
     }
 
     async fn check_replicas(&mut self) -> Finding {

@@ -1,7 +1,6 @@
 //! After the storm: the cluster comes back, every copy comes to be where it must be, and the history holds.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::Method;
 use serde_json::Value;
@@ -14,14 +13,10 @@ use crate::ledger::{BookiePool, RemoteBookieConfig};
 use crate::metadata::{Metadata, Pages, RemoteMetadata, RemoteMetadataConfig};
 use crate::node::bookie_registry::{BOOKIES_PREFIX, BookieRecord, RegisteredBookies};
 use crate::runtime::{Runtime, Shutdown};
-use crate::simulator::checkers::{Finding, Holder, final_chain, full_replication};
-use crate::simulator::clients::{Clients, Outcome, SETUP_LIMIT, Stage};
+use crate::simulator::awaited::REPLICATION;
+use crate::simulator::checkers::{Holder, final_chain, full_replication};
+use crate::simulator::clients::{Clients, Outcome, SETUP_LIMIT};
 use crate::simulator::workloads::property;
-
-/// Longest wait until every copy is where it must be.
-const REPAIR_LIMIT: Duration = Duration::from_secs(240);
-/// Between two looks at that.
-const REPAIR_LOOK: Duration = Duration::from_secs(3);
 
 /// Everything is healed.
 pub(super) async fn come_back_and_check(
@@ -78,32 +73,18 @@ async fn await_replication(
     expected: usize,
     outcome: &mut Outcome,
 ) {
-    let until = clients.stage.now() + REPAIR_LIMIT;
-    let mut finding = Finding::default();
-    loop {
+    let look = |_: &RealStage| {
         let (metadata, pool) = (Arc::clone(metadata), Arc::clone(pool));
-        let work = async move {
+        Some(async move {
             let holders = holders(&metadata, &pool).await?;
             if holders.len() < expected {
                 return Err(format!("{} of {expected} bookies are registered", holders.len()));
             }
             full_replication(&metadata, &holders).await
-        };
-        let looked = clients.while_supervised("compare all copies", work, REPAIR_LIMIT).await;
-        match looked.unwrap_or(Err("nobody answers".to_owned())) {
-            Ok(compared) => {
-                finding.compared += compared;
-                break;
-            }
-            Err(missing) if clients.stage.now() >= until => {
-                let detail = format!("{REPAIR_LIMIT:?} after all worked again: {missing}");
-                outcome.fail("P1", "full_replication", detail);
-                return;
-            }
-            Err(_) => clients.supervise(REPAIR_LOOK).await,
-        }
-    }
-    outcome.findings.push(("full_replication".to_owned(), finding));
+        })
+    };
+    let finding = clients.await_finding(&REPLICATION, look).await;
+    outcome.findings.push((REPLICATION.checker.to_owned(), finding));
 }
 
 /// Every bookie that is registered now.

@@ -111,15 +111,11 @@ impl Consumer {
         let connection = Arc::clone(&self.connection);
         connection.route_consumer(self.consumer_id, self.inbox.clone(), self.session)?;
         let opening = Opening::new(&connection, Handle::Consumer(self.consumer_id));
-        match connection.request("a subscription", |id| self.subscribe_command(id)).await {
-            Ok(Command::Success(_)) => opening.opened(),
-            Ok(other) => return Err(unexpected(&other)),
-            Err(error @ ClientError::Refused { .. }) => {
-                opening.refused();
-                return Err(error);
-            }
-            Err(error) => return Err(error),
-        }
+        let answer = connection.request("a subscription", |id| self.subscribe_command(id)).await;
+        opening.settle(answer, |command| match command {
+            Command::Success(_) => Ok(()),
+            other => Err(unexpected(&other)),
+        })?;
         self.lost = false;
         self.used = 0;
         self.permits = 0;

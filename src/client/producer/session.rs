@@ -125,18 +125,11 @@ async fn open_once(
             })
         })
         .await;
-    match answer {
-        Ok(Command::ProducerSuccess(success)) => {
-            opening.opened();
-            Ok((connection, success))
-        }
-        Ok(other) => Err(unexpected(&other)),
-        Err(error @ ClientError::Refused { .. }) => {
-            opening.refused();
-            Err(error)
-        }
-        Err(error) => Err(error),
-    }
+    let success = opening.settle(answer, |command| match command {
+        Command::ProducerSuccess(success) => Ok(success),
+        other => Err(unexpected(&other)),
+    })?;
+    Ok((connection, success))
 }
 
 async fn close_at_broker(connection: &Connection, producer_id: u64) {

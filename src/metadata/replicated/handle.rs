@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,12 +15,9 @@ use super::service::{ConsensusService, MemberServer};
 use super::shared::{MemberStatus, Shared, Visible};
 use super::storage::Storage;
 use crate::metadata::consensus::{Machine, MemberId, Restored, Role};
-use crate::metadata::store::{Command, Done, check_key, check_list};
+use crate::metadata::store::{Command, Done, Store};
 use crate::metadata::store_watch::StoreWatch;
-use crate::metadata::{
-    Expect, MetadataClient, MetadataError, MetadataStartError, MetadataStore, Revision, SessionId,
-    Versioned, WatchStream,
-};
+use crate::metadata::{MetadataError, MetadataStartError, MetadataStore, Revision};
 use crate::mutant;
 use crate::runtime::{Clock, MailboxSender, Runtime, Shutdown, mailbox};
 
@@ -145,6 +141,14 @@ impl ReplicatedMetadata {
 
 #[async_trait]
 impl MetadataStore for ReplicatedMetadata {
+    async fn catch_up(&self) -> Result<(), MetadataError> {
+        self.prove().await
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
+        look(&self.shared.visible().store)
+    }
+
     async fn watch_after(
         &self,
         prefix: &str,
@@ -170,72 +174,4 @@ impl MetadataStore for ReplicatedMetadata {
             Err(MetadataError::OutcomeUnknown("the member stopped before it answered".to_owned()))
         })
     }
-}
-
-#[async_trait]
-impl MetadataClient for ReplicatedMetadata {
-    async fn get(&self, key: &str) -> Result<Option<Versioned>, MetadataError> {
-        check_key(key)?;
-        self.prove().await?;
-        Ok(self.shared.visible().store.get(key))
-    }
-
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(String, Versioned)>, MetadataError> {
-        check_list(prefix, limit)?;
-        self.prove().await?;
-        Ok(self.shared.visible().store.list(prefix, after, limit))
-    }
-
-    async fn put(
-        &self,
-        key: &str,
-        value: Bytes,
-        expect: Expect,
-        session: Option<SessionId>,
-    ) -> Result<Revision, MetadataError> {
-        match self.change(Command::Put { key: key.to_owned(), value, expect, session }).await? {
-            Done::Written(version) => Ok(version),
-            other => Err(unexpected(other)),
-        }
-    }
-
-    async fn delete(&self, key: &str, expect: Expect) -> Result<(), MetadataError> {
-        self.change(Command::Delete { key: key.to_owned(), expect }).await.map(|_| ())
-    }
-
-    async fn next_number(&self, key: &str) -> Result<u64, MetadataError> {
-        match self.change(Command::NextNumber { key: key.to_owned() }).await? {
-            Done::Number(number) => Ok(number),
-            other => Err(unexpected(other)),
-        }
-    }
-
-    async fn watch(&self, prefix: &str) -> Result<Box<dyn WatchStream>, MetadataError> {
-        Ok(self.watch_after(prefix, None).await?.stream)
-    }
-
-    async fn open_session(&self, time_to_live: Duration) -> Result<SessionId, MetadataError> {
-        let time_to_live_ms = u64::try_from(time_to_live.as_millis()).unwrap_or(u64::MAX);
-        match self.change(Command::OpenSession { time_to_live_ms }).await? {
-            Done::Opened(session) => Ok(session),
-            other => Err(unexpected(other)),
-        }
-    }
-
-    async fn keep_alive(&self, session: SessionId) -> Result<(), MetadataError> {
-        self.change(Command::KeepAlive { session }).await.map(|_| ())
-    }
-
-    async fn close_session(&self, session: SessionId) -> Result<(), MetadataError> {
-        self.change(Command::CloseSession { session }).await.map(|_| ())
-    }
-}
-
-fn unexpected(done: Done) -> MetadataError {
-    MetadataError::OutcomeUnknown(format!("the store answered {done:?} to another question"))
 }

@@ -1,7 +1,6 @@
 //! The handle of a single-node store: what its users in the same process hold.
 
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -11,12 +10,9 @@ use super::writer::{Request, Writer};
 use super::{SingleNodeConfig, recovery};
 use crate::metadata::MetadataStartError;
 use crate::metadata::durable::remove_logs;
-use crate::metadata::store::{Command, Done, Store, Watches, check_key, check_list};
+use crate::metadata::store::{Command, Done, Store, Watches};
 use crate::metadata::store_watch::StoreWatch;
-use crate::metadata::{
-    Expect, MetadataClient, MetadataError, MetadataStore, Revision, SessionId, Versioned,
-    WatchStream,
-};
+use crate::metadata::{MetadataError, MetadataStore, Revision};
 use crate::runtime::{MailboxSender, Runtime, Shutdown, mailbox};
 
 /// What readers see: durable changes only.
@@ -156,6 +152,14 @@ impl SingleNodeMetadata {
 
 #[async_trait]
 impl MetadataStore for SingleNodeMetadata {
+    async fn catch_up(&self) -> Result<(), MetadataError> {
+        self.check_running()
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
+        look(&self.shared.visible().store)
+    }
+
     async fn watch_after(
         &self,
         prefix: &str,
@@ -182,72 +186,4 @@ impl MetadataStore for SingleNodeMetadata {
             Err(MetadataError::OutcomeUnknown("the store stopped before it answered".to_owned()))
         })
     }
-}
-
-#[async_trait]
-impl MetadataClient for SingleNodeMetadata {
-    async fn get(&self, key: &str) -> Result<Option<Versioned>, MetadataError> {
-        check_key(key)?;
-        self.check_running()?;
-        Ok(self.shared.visible().store.get(key))
-    }
-
-    async fn list(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(String, Versioned)>, MetadataError> {
-        check_list(prefix, limit)?;
-        self.check_running()?;
-        Ok(self.shared.visible().store.list(prefix, after, limit))
-    }
-
-    async fn put(
-        &self,
-        key: &str,
-        value: Bytes,
-        expect: Expect,
-        session: Option<SessionId>,
-    ) -> Result<Revision, MetadataError> {
-        match self.change(Command::Put { key: key.to_owned(), value, expect, session }).await? {
-            Done::Written(version) => Ok(version),
-            other => Err(unexpected(other)),
-        }
-    }
-
-    async fn delete(&self, key: &str, expect: Expect) -> Result<(), MetadataError> {
-        self.change(Command::Delete { key: key.to_owned(), expect }).await.map(|_| ())
-    }
-
-    async fn next_number(&self, key: &str) -> Result<u64, MetadataError> {
-        match self.change(Command::NextNumber { key: key.to_owned() }).await? {
-            Done::Number(number) => Ok(number),
-            other => Err(unexpected(other)),
-        }
-    }
-
-    async fn watch(&self, prefix: &str) -> Result<Box<dyn WatchStream>, MetadataError> {
-        Ok(self.watch_after(prefix, None).await?.stream)
-    }
-
-    async fn open_session(&self, time_to_live: Duration) -> Result<SessionId, MetadataError> {
-        let time_to_live_ms = u64::try_from(time_to_live.as_millis()).unwrap_or(u64::MAX);
-        match self.change(Command::OpenSession { time_to_live_ms }).await? {
-            Done::Opened(session) => Ok(session),
-            other => Err(unexpected(other)),
-        }
-    }
-
-    async fn keep_alive(&self, session: SessionId) -> Result<(), MetadataError> {
-        self.change(Command::KeepAlive { session }).await.map(|_| ())
-    }
-
-    async fn close_session(&self, session: SessionId) -> Result<(), MetadataError> {
-        self.change(Command::CloseSession { session }).await.map(|_| ())
-    }
-}
-
-fn unexpected(done: Done) -> MetadataError {
-    MetadataError::OutcomeUnknown(format!("the store answered {done:?} to another question"))
 }
