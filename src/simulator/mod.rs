@@ -165,6 +165,8 @@ fn judge(trial: &Trial, ended: &RunReport<clients::Outcome>, history: &SharedHis
         faults.insert("gave-up".to_owned(), outcome.gave_up);
         strikes.clone_from(&outcome.strikes);
     }
+    // What is lost may well be why something does not come back.
+    violations.sort_by_key(|violation| violation.promise == "P6");
     for decision in &ended.decisions {
         let kind = serde_json::to_value(decision.key.kind).unwrap_or_default();
         *faults.entry(kind.as_str().unwrap_or("?").to_owned()).or_default() += 1;

@@ -189,6 +189,7 @@ fn told_on_a_page(seed: u64, options: &TrialOptions, path: &Path) -> u8 {
         table::print_report(&report);
         let page = page(&report, &recording).map_err(|error| format!("no page: {error}"))?;
         file.finish(&page)?;
+        complain(&format_args!("page: {}", path.display()));
         Ok(report.violations.is_empty())
     });
     match told {

@@ -59,7 +59,7 @@ pub(super) fn print_report(report: &Report) {
         report.virtual_ms, report.real_ms, report.events
     ));
     lines.push(match report.violations.is_empty() {
-        true => "PASSED".to_owned(),
+        true => format!("PASSED seed {} ({topology}, {profile})", trial.seed),
         false => failure(report),
     });
     say(&lines.join("\n"));

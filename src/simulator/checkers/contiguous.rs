@@ -49,9 +49,14 @@ pub fn contiguous(history: &History) -> Finding {
             });
             let too_early = matches!(sought, Rewind::To(to) if first.position < to);
             if too_early || wanted.is_some_and(|wanted| *first > wanted) {
+                let sought = match sought {
+                    Rewind::Earliest => "the earliest".to_owned(),
+                    Rewind::To(position) => position.to_string(),
+                };
+                let wanted = wanted.map_or("nothing".to_owned(), |place| place.to_string());
                 broken(format!(
-                    "{topic}, session {session}: after a seek to {sought:?} the first was {first}, kept \
-                     from there on is {wanted:?}"
+                    "{topic}, session {session}: after a seek to {sought} the first was {first}, kept from \
+                     there on is {wanted}"
                 ));
             }
         }

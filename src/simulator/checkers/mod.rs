@@ -49,7 +49,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::history::History;
+use super::history::{History, MessageNumber};
 use crate::bookie::Bookie;
 use crate::domain::BookieId;
 use crate::ledger::BookieClient;
@@ -93,6 +93,11 @@ pub struct Finding {
     pub compared: u64,
     /// The first violations, at most [`VIOLATIONS_MAX`].
     pub violations: Vec<Violation>,
+}
+
+/// A message by its number, as a text says it.
+fn told(number: Option<MessageNumber>) -> String {
+    number.map_or("no message of ours".to_owned(), |number| format!("message {}", number.0))
 }
 
 /// Violations kept of one checker: the first tell the story.

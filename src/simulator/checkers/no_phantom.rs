@@ -1,6 +1,6 @@
 //! P2, P7: the log holds nothing that nobody sent to this topic, and no damaged bytes.
 
-use super::{Finding, History};
+use super::{Finding, History, told};
 
 /// Every message in the final log and every delivery is one that was sent to that topic.
 pub fn no_phantom(history: &History) -> Finding {
@@ -19,7 +19,7 @@ pub fn no_phantom(history: &History) -> Finding {
             finding.broken(
                 "P7",
                 "no_phantom",
-                format!("{topic} has at {position} {number:?}, which was not sent to it"),
+                format!("{topic} has at {position} {}, which was not sent to it", told(number)),
             );
         }
     }

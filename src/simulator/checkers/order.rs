@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Finding, History};
+use super::{Finding, History, told};
 
 /// In each final log positions rise strictly and the first copies of each producer's messages are in
 /// sending order. (Without deduplication a message re-sent after an unknown outcome may lie twice.)
@@ -32,8 +32,8 @@ pub fn order(history: &History) -> Finding {
                     "P2",
                     "order",
                     format!(
-                        "{topic}: producer {} sent {} before {previous:?}, but it lies after it, at {position}",
-                        record.producer, number.0
+                        "{topic}: producer {} sent {} before {}, but it lies after it, at {position}",
+                        record.producer, told(Some(*number)), told(previous)
                     ),
                 );
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Finding, History};
+use super::{Finding, History, told};
 
 /// All deliveries, receipts and the final log agree on what each position holds.
 pub fn stable_positions(history: &History) -> Finding {
@@ -28,7 +28,7 @@ pub fn stable_positions(history: &History) -> Finding {
                     finding.broken(
                         "P2",
                         "stable_positions",
-                        format!("{topic}: {position} was {before:?} and is {number:?}"),
+                        format!("{topic}: {position} was {} and is {}", told(before), told(number)),
                     );
                 }
             }

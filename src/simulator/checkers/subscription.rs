@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Finding, History};
+use super::{Finding, History, told};
 use crate::simulator::history::{DRAINED_SUBSCRIPTIONS, EXCLUSIVE};
 
 /// Every message of the final log was delivered to every subscription of its topic that was drained.
@@ -25,7 +25,7 @@ pub fn subscription_misses_nothing(history: &History) -> Finding {
                 finding.broken(
                     "P4",
                     "subscription_misses_nothing",
-                    format!("{topic}/{subscription} never got {number:?} at {position}"),
+                    format!("{topic}/{subscription} never got {} at {position}", told(*number)),
                 );
             }
         }
@@ -107,8 +107,8 @@ pub fn unacknowledged_comes_again(history: &History) -> Finding {
             finding.compared += 1;
             if !came.contains(place) {
                 let detail = format!(
-                    "{topic}/{subscription}: {number:?} at {place} was never acknowledged and does not \
-                     come again"
+                    "{topic}/{subscription}: {} at {place} was never acknowledged and does not come again",
+                    told(*number)
                 );
                 finding.broken("P4", "unacknowledged_comes_again", detail);
             }

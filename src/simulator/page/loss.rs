@@ -88,20 +88,29 @@ fn last(mut rows: Vec<usize>, at_most: usize) -> Vec<usize> {
     rows.split_off(rows.len().saturating_sub(at_most))
 }
 
-/// The story of a loss at these places, of which clients were told in the rows `told`.
+/// The story of a loss at these places, of which clients were told in the rows `told`, or nobody was.
 pub(super) fn loss(told: &[usize], places: &BTreeSet<Place>, recording: &Recording) -> Story {
-    let (Some(first), Some(told_last)) = (told.first().copied(), told.last().copied()) else {
-        return Story::default();
-    };
     let mut missed = BTreeMap::new();
     for (ledger, entry, _) in places {
         missed.entry(*ledger).and_modify(|at: &mut i64| *at = (*at).min(*entry)).or_insert(*entry);
     }
     let reading = Reading { recording, missed };
+    let of_the_ledger =
+        || (0..recording.records.len()).filter(|row| reading.is_of_the_ledger(*row));
+    let (first, told_last) = match told {
+        [] => (
+            of_the_ledger().next(),
+            of_the_ledger().rfind(|row| reading.words(*row).contains("closed")),
+        ),
+        [first, ..] => (Some(*first), told.last().copied()),
+    };
+    let Some(first) = first else { return Story::default() };
+    let told_last = told_last.unwrap_or(first);
     let all = first..recording.records.len();
     let is_healed =
         |row: &usize| reading.is(*row, Noted::Phase) && reading.words(*row) == COME_BACK;
-    let end = all.clone().find(|row| reading.is_cut(*row)).or_else(|| all.clone().find(is_healed));
+    let end = all.clone().find(|row| reading.is_cut(*row));
+    let end = end.or_else(|| all.clone().find(is_healed).filter(|_| !told.is_empty()));
     let end = end.map_or(told_last, |end| end.max(told_last));
     let sent = told.iter().filter(|row| reading.is(**row, Noted::Publish));
     let topics: BTreeSet<&str> = sent.map(|row| reading.words(*row)).collect();
@@ -162,6 +171,14 @@ mod tests {
         let places = [(3, 4, Some(1))].into();
         let story = loss(&[0, 1], &places, &recorded(true));
         assert_eq!(story, Story { moment: Some(9), rows: vec![0, 1, 3, 5, 8, 9] });
+    }
+
+    #[test]
+    fn of_a_place_that_nobody_was_told_of_it_is_the_story_of_the_ledger() {
+        let recording = recorded(false);
+        let story = loss(&[], &[(3, 4, None)].into(), &recording);
+        assert_eq!(story, Story { moment: Some(9), rows: vec![5, 8, 9] });
+        assert_eq!(loss(&[], &[(9, 4, None)].into(), &recording), Story::default());
     }
 
     #[test]

@@ -58,9 +58,12 @@ fn places(text: &str) -> BTreeSet<Place> {
 
 impl<'a> Named<'a> {
     fn of(text: &'a str) -> Self {
-        let mut messages = behind(text, "MessageNumber(");
-        messages.extend(behind(text, "message "));
-        Self { text, messages, places: places(text), registers: behind(text, "register ") }
+        Self {
+            text,
+            messages: behind(text, "message "),
+            places: places(text),
+            registers: behind(text, "register "),
+        }
     }
 
     fn has_place(&self, words: &str) -> bool {
@@ -126,7 +129,10 @@ pub(super) fn story(violation: &Violation, recording: &Recording) -> Story {
     if told.is_empty() && violation.promise == "P6" {
         return way_back(recording);
     }
-    if violation.checker == "no_acknowledged_loss" || violation.detail.contains(BEHIND_ITS_END) {
+    let is_loss =
+        violation.checker == "no_acknowledged_loss" || violation.detail.contains(BEHIND_ITS_END);
+    // Of a place that no client was told of there is what became of its ledger.
+    if is_loss || told.is_empty() {
         return loss(&told, &places(&violation.detail), recording);
     }
     let (Some(first), Some(last)) = (told.first().copied(), told.last().copied()) else {

@@ -11,9 +11,10 @@ use std::time::Duration;
 use clap::Args;
 
 pub(super) use self::search::{Shrunk, operations, shrink};
-use self::test_text::test_text;
+use self::test_text::{FILE, test_text};
 use super::arguments::{jobs, parse_jobs, parse_time};
 use super::child::run_apart;
+use super::program::typed;
 use super::trial_options::TrialOptions;
 use crate::cli::output::{complain, say};
 use crate::cli::{FAILED, GOOD, USAGE};
@@ -61,6 +62,10 @@ pub(super) fn run(options: &ShrinkOptions) -> u8 {
         false => "the time is over",
     };
     complain(&format_args!("{why}, after {} runs: {}", shrunk.runs, size(&shrunk.report)));
+    let trial = &shrunk.report.trial;
+    complain(&format_args!("replay: {}", typed(&trial.replay_command())));
+    complain(&format_args!("page:   {}", typed(&trial.page_command())));
+    complain(&format_args!("the test below is for {FILE}, which has keeps_every_promise"));
     say(&test_text(&shrunk.report, &shrunk.wanted));
     GOOD
 }

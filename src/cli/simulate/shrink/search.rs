@@ -68,6 +68,7 @@ pub(in crate::cli::simulate) fn shrink(
 ) -> Option<Shrunk> {
     let wanted = report.violations.first().cloned()?;
     let (trial, started) = (report.trial.clone(), Instant::now());
+    let proven = (trial.clone(), report.clone());
     let mut shrinking = Shrinking {
         trial,
         report,
@@ -78,8 +79,12 @@ pub(in crate::cli::simulate) fn shrink(
         runs: 1,
         effort: EFFORTS[0],
         timings: 0,
+        is_hasty: false,
+        proven,
     };
+    shrinking.is_hasty = shrinking.grow_impatient();
     shrinking.coarse_pass();
+    shrinking.prove();
     shrinking.end = started + budget;
     shrinking.begin_anew();
     for effort in &EFFORTS {
@@ -87,7 +92,7 @@ pub(in crate::cli::simulate) fn shrink(
         while shrinking.pass() {}
     }
     let (is_done, took) = (shrinking.has_time(), started.elapsed());
-    let Shrinking { report, wanted, runs, .. } = shrinking;
+    let Shrinking { proven: (_, report), wanted, runs, .. } = shrinking;
     Some(Shrunk { report, wanted, runs, is_done, took })
 }
 
@@ -115,6 +120,11 @@ struct Shrinking {
     effort: Effort,
     /// Other latencies that were drawn so far.
     timings: u64,
+    /// Runs wait less than they should, to save time …
+    is_hasty: bool,
+    /// … and this is the smallest that is known to break the promise however long it waits: a sound cluster may have too
+    /// little time, too.
+    proven: (Trial, Report),
 }
 
 impl Shrinking {
@@ -161,17 +171,43 @@ impl Shrinking {
         let before = self.trial.cuts.clone();
         self.coarse_pass();
         self.leave_out_steps();
+        self.prove();
         // Other latencies alone are no progress.
         let timing = self.trial.cuts.timing;
         self.trial.cuts != Cuts { timing, ..before } && self.has_time()
     }
 
+    /// Waits less for what should come back, if it does not come back in that time either.
+    fn grow_impatient(&mut self) -> bool {
+        self.wanted.promise == "P6"
+            && self.trial.cuts.patience_ms.is_none()
+            && self.first(&[PATIENCE_MS], |cuts, to| cuts.patience_ms = Some(*to)).is_some()
+    }
+
+    /// Takes the smallest run so far for a proven one, if it breaks the promise with all its patience; else goes back to
+    /// the last that did, and hurries no more.
+    fn prove(&mut self) {
+        if !self.is_hasty {
+            self.proven = (self.trial.clone(), self.report.clone());
+            return;
+        }
+        let mut patient = self.trial.clone();
+        patient.cuts.patience_ms = None;
+        if patient == self.proven.0 {
+            return;
+        }
+        self.runs += 1;
+        let report = run_apart(&patient);
+        if self.is_wanted(&report) {
+            self.proven = (patient, report);
+        } else {
+            (self.trial, self.report) = self.proven.clone();
+            self.is_hasty = false;
+        }
+    }
+
     /// Everything but single messages and calls.
     fn coarse_pass(&mut self) {
-        let before = &self.trial.cuts;
-        if self.wanted.promise == "P6" && before.patience_ms.is_none() {
-            self.first(&[PATIENCE_MS], |cuts, to| cuts.patience_ms = Some(*to));
-        }
         self.leave_out_workloads();
         self.narrow();
         self.leave_out_nodes_and_clients();
