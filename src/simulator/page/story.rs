@@ -34,6 +34,8 @@ struct Named<'a> {
     messages: BTreeSet<i64>,
     places: BTreeSet<Place>,
     registers: BTreeSet<i64>,
+    /// Terms of the metadata group.
+    terms: BTreeSet<i64>,
 }
 
 /// Whole numbers that follow a word.
@@ -58,12 +60,9 @@ fn places(text: &str) -> BTreeSet<Place> {
 
 impl<'a> Named<'a> {
     fn of(text: &'a str) -> Self {
-        Self {
-            text,
-            messages: behind(text, "message "),
-            places: places(text),
-            registers: behind(text, "register "),
-        }
+        let [messages, registers, terms] =
+            ["message ", "register ", "term "].map(|word| behind(text, word));
+        Self { text, messages, places: places(text), registers, terms }
     }
 
     fn has_place(&self, words: &str) -> bool {
@@ -81,7 +80,7 @@ impl<'a> Named<'a> {
             && !self.text.contains(&format!("{topic}/{subscription} "))
     }
 
-    /// Whether a record is something of a client about what is named.
+    /// Whether a record is something of a client about what is named, or of a leader.
     fn is_about(&self, record: &Record, words: &str) -> bool {
         let Some(noted) = Noted::ALL.iter().find(|noted| **noted as u8 == record.kind) else {
             return false;
@@ -96,6 +95,7 @@ impl<'a> Named<'a> {
             Noted::Acknowledge | Noted::Acknowledged => {
                 self.has_place(words) && !self.is_of_another_subscription(words)
             }
+            Noted::Leads => self.terms.contains(&record.facts[0]),
             Noted::Ask | Noted::Answered => self.registers.contains(&record.facts[1]),
             _ => false,
         }
@@ -209,6 +209,7 @@ mod tests {
         assert_eq!(named.messages, [9, 17].into());
         assert_eq!(named.places, [(3, 4, Some(-1))].into());
         assert_eq!(Named::of("register 2: at most 3 of 9 calls").registers, [2].into());
+        assert_eq!(Named::of("members 1 and 3 both led term 4").terms, [4].into());
         assert!(Named::of("nothing at all").messages.is_empty());
     }
 
@@ -240,6 +241,21 @@ mod tests {
         assert_eq!(told, Story { moment: Some(10), rows: vec![1, 3, 5, 6, 7, 10] });
         let untold = story(&violation("the log cannot be read"), &recording);
         assert_eq!(untold, Story::default());
+    }
+
+    #[test]
+    fn two_leaders_of_a_term_have_the_story_of_what_was_between_them() {
+        let recorder = Recorder::within(RecordingLimits::default());
+        let leads = |node: u32, term: i64| {
+            recorder.note(|| Note::from(Noted::Leads).on(node).facts([term, 0, 0]));
+        };
+        leads(1, 1);
+        leads(2, 2);
+        recorder.note(|| Note::from(Happening::Crash).on(2));
+        leads(3, 2);
+        let both = violation("members 2 and 3 both led term 2");
+        let told = story(&both, &recorder.recording(Vec::new()));
+        assert_eq!(told, Story { moment: Some(3), rows: vec![1, 2, 3] });
     }
 
     #[test]
