@@ -96,6 +96,14 @@ mutation SHARD="1/1" PATTERN="":
     .ci/mutation/run.py test {{SHARD}} "{{PATTERN}}"
     .ci/mutation/run.py table
 
+# Stories told step by step, one for each turn of a protocol: `just scenarios fencing` for some of them.
+scenarios FILTER="":
+    cargo test --profile proof --test sim-tests {{FILTER}}
+
+# The same clients and checks against real processes on this machine, killed, stopped and cut off: `just chaos 10m`.
+chaos TIME="10m":
+    cargo run --release -- chaos --nodes 3 --for {{TIME}}
+
 # Start from every state that a power loss may leave, within a bound: `just crash-states --subject bookie`.
 crash-states *OPTIONS:
     cargo run --release -- sim crash-states {{OPTIONS}}
