@@ -66,10 +66,21 @@ pub(in crate::cli::simulate) fn shrink(
     budget: Duration,
     jobs: usize,
 ) -> Option<Shrunk> {
+    shrink_by(run_apart, report, any, budget, jobs)
+}
+
+fn shrink_by(
+    run: fn(&Trial) -> Report,
+    report: Report,
+    any: bool,
+    budget: Duration,
+    jobs: usize,
+) -> Option<Shrunk> {
     let wanted = report.violations.first().cloned()?;
     let (trial, started) = (report.trial.clone(), Instant::now());
     let proven = (trial.clone(), report.clone());
     let mut shrinking = Shrinking {
+        run,
         trial,
         report,
         wanted,
@@ -108,6 +119,7 @@ fn calls(report: &Report) -> u64 {
 
 /// A run that breaks the promise, the smallest so far.
 struct Shrinking {
+    run: fn(&Trial) -> Report,
     trial: Trial,
     report: Report,
     /// The first violation of the whole run.
@@ -197,7 +209,7 @@ impl Shrinking {
             return;
         }
         self.runs += 1;
-        let report = run_apart(&patient);
+        let report = (self.run)(&patient);
         if self.is_wanted(&report) {
             self.proven = (patient, report);
         } else {
@@ -324,8 +336,9 @@ impl Shrinking {
                 return None;
             }
             self.runs += trials.len() as u64;
+            let run = self.run;
             let reports: Vec<(usize, Report)> = std::thread::scope(|scope| {
-                let run = |(place, trial): &(usize, Trial)| (*place, run_apart(trial));
+                let run = |(place, trial): &(usize, Trial)| (*place, run(trial));
                 let runs: Vec<_> =
                     trials.iter().map(|trial| scope.spawn(move || run(trial))).collect();
                 runs.into_iter().filter_map(|run| run.join().ok()).collect()
@@ -358,6 +371,45 @@ impl Shrinking {
         }
         // The bug shows in another way, unless the run fails without it.
         self.runs += 1;
-        run_apart(&Trial { mutant: None, ..report.trial.clone() }).violations.is_empty()
+        (self.run)(&Trial { mutant: None, ..report.trial.clone() }).violations.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulator::plan::Topology;
+
+    fn late(trial: &Trial, fails: bool) -> Report {
+        let (promise, checker) = ("P6".to_owned(), "liveness".to_owned());
+        let violation = Violation { promise, checker, detail: String::new() };
+        let mut report = Report::of_failure(trial.clone(), violation);
+        report.violations.retain(|_| fails);
+        report
+    }
+
+    /// Fails whatever is left out but its second topic: without that only those fail that do not wait long enough.
+    fn needs_both_topics(trial: &Trial) -> Report {
+        late(trial, trial.cuts.topics.is_none() || trial.cuts.patience_ms.is_some())
+    }
+
+    #[test]
+    fn what_fails_only_without_patience_is_not_what_was_looked_for() {
+        let whole = (0..).map(|seed| Trial::new(seed, Topology::Swarm));
+        let whole = whole.into_iter().find(|trial| Plan::of(trial).topics > 1).unwrap();
+        let report = needs_both_topics(&whole);
+        let budget = Duration::from_secs(60);
+        let shrunk = shrink_by(needs_both_topics, report, false, budget, 2).unwrap();
+        let cuts = &shrunk.report.trial.cuts;
+        assert!(shrunk.is_done && !shrunk.report.violations.is_empty());
+        assert_eq!((cuts.topics, cuts.patience_ms), (None, None));
+        assert_eq!(cuts.storm_ms, Some(0), "the rest is made small all the same: {cuts:?}");
+    }
+
+    #[test]
+    fn what_passes_cannot_be_shrunk() {
+        let passed = late(&Trial::new(1, Topology::Cluster), false);
+        let shrunk = shrink_by(needs_both_topics, passed, false, Duration::from_secs(1), 1);
+        assert!(shrunk.is_none());
     }
 }
