@@ -23,12 +23,18 @@ use crate::runtime::sim::{Note, SimNode, World};
 
 /// Longest wait for an operator's change of members to end.
 const OPERATOR_LIMIT: Duration = Duration::from_secs(120);
+
 /// The simulated world as the place of a run.
 struct SimStage {
     world: World,
     cluster: Cluster,
     producer_machine: SimNode,
     consumer_machine: SimNode,
+}
+
+/// The bookies of these nodes, for checkers.
+fn holders(nodes: &[Arc<Node>]) -> Vec<Holder> {
+    nodes.iter().filter_map(|node| node.bookie().map(holder)).collect()
 }
 
 impl SimStage {
@@ -230,8 +236,7 @@ impl Run {
         let look = |stage: &SimStage| {
             let nodes = stage.serving();
             let metadata = nodes.first()?.metadata();
-            let bookies: Vec<Holder> =
-                nodes.iter().filter_map(|node| node.bookie().map(holder)).collect();
+            let bookies = holders(&nodes);
             Some(async move { full_replication(&metadata, &bookies).await })
         };
         let finding = self.clients.await_finding(&REPLICATION, look).await;
@@ -255,8 +260,7 @@ impl Run {
 
     async fn check_replicas(&mut self) -> Finding {
         let serving = self.serving();
-        let bookies: Vec<Holder> =
-            serving.iter().filter_map(|node| node.bookie().map(holder)).collect();
+        let bookies = holders(&serving);
         let metadata = serving.first().map(|node| node.metadata());
         let expected = self.clients.plan.shape.bookies;
         let Some(metadata) = metadata.filter(|_| bookies.len() == expected) else {

@@ -66,6 +66,12 @@ impl Shared {
         self.grown.notify_waiters();
     }
 
+    /// Another owner has changed the record: the log's task, if there still is one, gives the topic up.
+    pub(super) fn record_lost(&self) {
+        let reason = "the topic's record was changed by another owner".to_owned();
+        let _ = self.inputs.push(Input::Fence(reason));
+    }
+
     /// Key of the record.
     pub(super) fn key(name: &str) -> String {
         format!("/topics/{name}")
@@ -288,8 +294,7 @@ impl ManagedLedger {
     pub async fn trim(&self) -> Result<(), ManagedLedgerError> {
         let trimmed = trim::trim(self.shared()).await;
         if trimmed == Err(ManagedLedgerError::Fenced) {
-            let reason = "the topic's record was changed by another owner".to_owned();
-            self.tell(Input::Fence(reason));
+            self.shared().record_lost();
         }
         trimmed
     }

@@ -179,8 +179,7 @@ impl NumberedLog {
     /// A lost record means a new owner: the log must end here.
     fn told_owner(&self, changed: Result<(), NumberedError>) -> Result<(), NumberedError> {
         if changed == Err(NumberedError::Ledger(ManagedLedgerError::Fenced)) {
-            let reason = "the topic's record was changed by another owner".to_owned();
-            let _ = self.shared.inputs.push(Input::Fence(reason));
+            self.shared.record_lost();
         }
         changed
     }

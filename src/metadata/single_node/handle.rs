@@ -141,19 +141,15 @@ impl SingleNodeMetadata {
         let reason = self.shared.ended().map_or_else(|| "stopped".to_owned(), |ended| ended.reason);
         MetadataError::Unavailable(reason)
     }
-
-    fn check_running(&self) -> Result<(), MetadataError> {
-        match self.shared.ended() {
-            Some(ended) if !ended.poisoned => Err(MetadataError::Unavailable(ended.reason)),
-            _ => Ok(()),
-        }
-    }
 }
 
 #[async_trait]
 impl MetadataStore for SingleNodeMetadata {
     async fn catch_up(&self) -> Result<(), MetadataError> {
-        self.check_running()
+        match self.shared.ended() {
+            Some(ended) if !ended.poisoned => Err(MetadataError::Unavailable(ended.reason)),
+            _ => Ok(()),
+        }
     }
 
     fn look<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
@@ -165,7 +161,7 @@ impl MetadataStore for SingleNodeMetadata {
         prefix: &str,
         after: Option<Revision>,
     ) -> Result<StoreWatch, MetadataError> {
-        self.check_running()?;
+        self.catch_up().await?;
         let mut visible = self.shared.visible();
         let Visible { store, watches } = &mut *visible;
         StoreWatch::begin(watches, store, prefix, after)

@@ -81,7 +81,7 @@ fn shrink_by(
 ) -> Option<Shrunk> {
     let wanted = report.violations.first().cloned()?;
     let (trial, started) = (report.trial.clone(), Instant::now());
-    let proven = (trial.clone(), report.clone());
+    let proven = report.clone();
     let mut shrinking = Shrinking {
         run,
         trial,
@@ -106,7 +106,7 @@ fn shrink_by(
         while shrinking.pass() {}
     }
     let (is_done, took) = (shrinking.has_time(), started.elapsed());
-    let Shrinking { proven: (_, report), wanted, runs, .. } = shrinking;
+    let Shrinking { proven: report, wanted, runs, .. } = shrinking;
     Some(Shrunk { report, wanted, runs, is_done, took })
 }
 
@@ -139,7 +139,7 @@ struct Shrinking {
     is_hasty: bool,
     /// … and this is the smallest that is known to break the promise however long it waits: a sound cluster may have too
     /// little time, too.
-    proven: (Trial, Report),
+    proven: Report,
 }
 
 impl Shrinking {
@@ -203,20 +203,21 @@ impl Shrinking {
     /// the last that did, and hurries no more.
     fn prove(&mut self) {
         if !self.is_hasty {
-            self.proven = (self.trial.clone(), self.report.clone());
+            self.proven = self.report.clone();
             return;
         }
         let mut patient = self.trial.clone();
         patient.cuts.patience_ms = None;
-        if patient == self.proven.0 {
+        if patient == self.proven.trial {
             return;
         }
         self.runs += 1;
         let report = (self.run)(&patient);
         if self.is_wanted(&report) {
-            self.proven = (patient, report);
+            self.proven = report;
         } else {
-            (self.trial, self.report) = self.proven.clone();
+            self.report = self.proven.clone();
+            self.trial = self.report.trial.clone();
             self.is_hasty = false;
         }
     }
